@@ -99,7 +99,7 @@ pub fn run(options: &AdviseOptions) -> Result<(), CommandError> {
 impl Advice {
     fn new(mut scenario: Scenario, by: By) -> Result<Self, CommandError> {
         let cache = Cache::new();
-        // All have the same bytes, whatever their stacks, so that they can be ranked.
+        // Percentages refer to the same bytes for all stacks, so that the policies can be ranked.
         let is_percentage = |budget: Option<Budget>| matches!(budget, Some(Budget::Percent(_)));
         let has_percentage = is_percentage(scenario.memory_budget) || is_percentage(scenario.activation_budget);
         if has_percentage && !scenario.origins.contains_key(&Key::BudgetReference) {
@@ -276,7 +276,7 @@ impl Advice {
     }
 }
 
-/// How faithful gradients are, in words.
+/// The fidelity of gradients as text.
 fn gradients(results: &Results) -> String {
     let class = results.fidelity.word();
     match results.fidelity {

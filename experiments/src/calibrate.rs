@@ -154,8 +154,8 @@ pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>> {
     Ok(found)
 }
 
-/// Fits the constants that `calibration` declares, and again without each row if `leaves_out`; `after_step` is called after
-/// each start of the search and after each row.
+/// Fits the constants that `calibration` declares, and again without each row if `leaves_out`; `after_step` is called
+/// after each start of the search and after each row.
 ///
 /// # Errors
 /// Embedded data that is wrong.

@@ -8,7 +8,7 @@ use crate::papers::catalogue::{Entry, entries};
 use crate::papers::committed;
 use crate::quantities::percent;
 
-/// Verdicts of rows that compare what was simulated with what was reported.
+/// Verdicts of rows that compare a simulated with a reported value.
 const COMPARED: [&str; 4] = ["ok", "off", "holds", "fails"];
 
 /// The errors of the bundled measured sets, by set, quantity and role; a test keeps them equal to the
@@ -35,7 +35,8 @@ const QUANTITIES: [(&str, bool, &str); 3] = [
     ("iteration_time_s (inference)", true, "inference"),
 ];
 
-/// How far off measured rows of `stack` on devices of this `form` are, of training or of `inference`; `None` where there are none.
+/// A sentence on the errors of measured rows of `stack` on devices of this `form`, for training or for `inference`;
+/// `None` without such rows.
 fn measured(stack: &str, form: Form, inference: bool) -> Option<String> {
     let form: &str = form.into();
     let tallies = csv::Reader::from_reader(ERRORS.as_bytes()).into_deserialize::<Tally>().filter_map(Result::ok);

@@ -44,7 +44,7 @@ pub struct CompareOptions {
     pub format: Format,
 }
 
-/// Prints what moved.
+/// Prints the differences.
 ///
 /// # Errors
 /// Results that cannot be read or are of different kinds; changed rows, with `--fail-on-change`.
@@ -79,7 +79,7 @@ struct Side {
 }
 
 impl Side {
-    /// Reads a folder, the record of one, or a table alone.
+    /// Reads a folder, a record, or only a table.
     fn read(path: &Path) -> Result<Self> {
         let wrong = |why: String| CommandError::input(format!("{}: {why}", path.display()));
         let expected = format!("a folder of `reproduce` or `sweep`, its {RECORD}, a cells file (.csv) or a {RESULTS}");
@@ -121,14 +121,14 @@ const DIGESTS: [&str; 3] = ["calibrations", "reference", "files"];
 /// Constants that were fitted.
 const CONSTANTS: &str = "fitted_constants";
 
-/// A value before and after; null where there is none.
+/// A value before and after; null if it is missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Pair {
     before: Value,
     after: Value,
 }
 
-/// How two records differ; nothing if one of them is not there.
+/// The differences of two records; empty if one is missing.
 #[derive(Default)]
 struct RecordChanges {
     /// By key.
@@ -155,7 +155,7 @@ impl RecordChanges {
         }
     }
 
-    /// How many there are.
+    /// The number of differences.
     fn number(&self) -> usize {
         self.plain.len() + self.specification.len() + self.digests.len() + self.constants.len()
     }
@@ -193,7 +193,7 @@ fn pairs([before, after]: [BTreeMap<String, Value>; 2]) -> Vec<(String, [Value; 
     names.into_iter().map(|name| (name.clone(), [get(&before, name), get(&after, name)])).collect()
 }
 
-/// Those whose values differ.
+/// The pairs whose values differ.
 fn changed<I: IntoIterator<Item = (String, [Value; 2])>>(pairs: I) -> Vec<(String, Pair)> {
     let differ = pairs.into_iter().filter(|(_, [before, after])| before != after);
     differ.map(|(name, [before, after])| (name, Pair { before, after })).collect()

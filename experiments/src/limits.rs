@@ -1,6 +1,6 @@
 //! Upper limits of numbers on the command line or in a specification (`limits.toml`).
 //!
-//! A call with a larger number is refused at once: it would take longer than anyone would wait, or more memory
+//! A call with a larger number is refused before it begins: it would take longer than anyone would wait, or more memory
 //! than the machine has.
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(crate) fn flag_beyond(matches: &ArgMatches) -> Option<String> {
     MOST.get(FLAGS).into_iter().flat_map(BTreeMap::keys).find_map(of).or_else(below)
 }
 
-/// The first key at the top of a specification's `text` whose number is beyond its limit, and what is wrong.
+/// The first top-level key of a specification's `text` whose number is beyond its limit, and the error message.
 pub(crate) fn key_beyond(text: &str) -> Option<(String, String)> {
     let table = DeTable::parse(text).ok()?;
     let beyond = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {

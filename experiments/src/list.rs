@@ -47,7 +47,7 @@ pub struct ListOptions {
     pub format: Format,
 }
 
-/// An id, a further column for people and for programs, and a line about it.
+/// An id, a further column of text and of JSON, and a description.
 struct Row {
     id: String,
     column: Option<(&'static str, String, Value)>,
@@ -71,7 +71,7 @@ impl Row {
 /// Prints the list.
 ///
 /// # Errors
-/// A policy that there is not, a built-in calibration that does not load, or a standard output that cannot be written.
+/// An unknown policy, a built-in calibration that does not load, or a standard output that cannot be written.
 pub fn run(options: &ListOptions) -> Result<()> {
     if let Some(id) = &options.id {
         return parameters(options, id);
@@ -160,7 +160,7 @@ fn artefacts() -> Result<Vec<Row>> {
         let known = catalogue::entry(paper, id);
         rows.push(Row::new(format!("{paper}/{id}"), known.map_or("not modelled yet", |artefact| artefact.about)));
     }
-    // Those of the comparison belong to no paper's reference.
+    // The comparison's artefacts have no reference rows.
     for artefact in catalogue::entries() {
         let id = artefact.place();
         if !rows.iter().any(|row| row.id == id) {

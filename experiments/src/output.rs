@@ -17,10 +17,10 @@ use crate::{CommandError, Result};
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text.
     #[default]
     Text,
-    /// For programs.
+    /// JSON.
     Json,
 }
 

@@ -1,8 +1,8 @@
 //! `reproduce`: simulates the papers' artefacts and compares each number with the paper's own.
 //!
-//! [`run`] selects rows of the [reference](crate::papers::reference), runs the [`Artefact`]s that answer them, judges the
-//! answers ([`crate::papers::cells`]) and writes figures, `cells.csv`, `index.html` and `run.json`. The caller passes
-//! the artefacts in: no code here depends on a paper.
+//! [`run`] selects rows of the [reference](crate::papers::reference), runs the [`Artefact`]s that answer them, judges
+//! the answers ([`crate::papers::cells`]) and writes figures, `cells.csv`, `index.html` and `run.json`. The caller
+//! passes the artefacts in: no code here depends on a paper.
 
 mod artefact;
 mod content;

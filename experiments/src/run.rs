@@ -255,8 +255,8 @@ impl Plan {
         self.scenario().policy == original::ID && !bounded && !has_walls
     }
 
-    /// The scenario of the baseline: the same device, stack, cores, apps and graph under `original`, without budgets; in
-    /// fp32 if an engine sets integer arithmetic.
+    /// The scenario of the baseline: the same device, stack, cores, apps and graph under `original`, without budgets;
+    /// in fp32 if an engine sets integer arithmetic.
     pub fn baseline(&self) -> Scenario {
         let own = self.scenario();
         let chosen = own.precision != Precision::Int8 || own.origins.contains_key(&Key::Precision);

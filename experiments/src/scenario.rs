@@ -46,8 +46,8 @@ impl Scenario {
     /// errors call `name`.
     ///
     /// # Errors
-    /// A file that cannot be read; text that is not TOML; every unknown key, with the nearest valid one; every value that
-    /// its key cannot have; no device or no model. Each names file, line and key.
+    /// A file that cannot be read; text that is not TOML; every unknown key, with the nearest valid one; every value
+    /// that its key cannot have; no device or no model. Each names file, line and key.
     pub fn with(file: Option<&Path>, name: &str, given: &str) -> Result<Self> {
         let (mut scenario, mut mistakes) = Self::begin(file)?;
         let document = Document::parse(name, given, &[], &mut mistakes)?;

@@ -61,7 +61,7 @@ impl Thing {
     }
 }
 
-/// The description of a thing, for people and for programs.
+/// The description of a thing, as text and as JSON.
 struct Shown {
     text: String,
     json: Value,

@@ -117,7 +117,7 @@ impl Column {
         self.name.ends_with("_bytes")
     }
 
-    /// A cell for people.
+    /// A cell as text.
     fn text(&self, row: usize) -> String {
         match (self.get(row), self.get(row).as_u64()) {
             (Value::Null, _) => "–".to_owned(),
@@ -181,7 +181,8 @@ impl Table {
         rows.iter().any(|row| Some(column.get(*row)) != first)
     }
 
-    /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has, and that `sorted_by`.
+    /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has,
+    /// and that `sorted_by`.
     fn shown(&self, rows: &[usize], sorted_by: Option<usize>) -> Vec<usize> {
         let keys = Key::ALL.iter().map(|key| key.name());
         let tells = |place: &usize| self.varies(*place, rows) && !self.follows(*place, rows);
@@ -207,7 +208,7 @@ impl Table {
             })
     }
 
-    /// The rows `cut`, the first ones of `rows`, for people.
+    /// The rows `cut`, the first ones of `rows`, as text.
     fn text(&self, rows: &[usize], cut: &[usize], sorted_by: Option<usize>) -> String {
         let shown = self.shown(rows, sorted_by);
         let name = |column: &Column| format!("{}{}", if column.is_numbers { ">" } else { "" }, column.heading());

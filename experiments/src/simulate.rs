@@ -1,4 +1,4 @@
-//! `haversack simulate`: one run, for people or for programs.
+//! `haversack simulate`: one run, as text or as JSON.
 
 mod phone;
 mod text;

@@ -1,9 +1,9 @@
 //! Tables of traces as Parquet files: the activity of apps, and the values of counters, read and
 //! written batch by batch.
 //!
-//! Apps have the columns `user, time_s, package, adj, source, confidence`; counters have `user, time_s, counter, value`.
-//! Times are seconds since 1970, UTC; memory is in bytes. Rows are sorted by user, and the metadata of each row group
-//! gives its first and last user, so that one user is found without reading the others.
+//! Apps have the columns `user, time_s, package, adj, source, confidence`; counters have `user, time_s, counter,
+//! value`. Times are seconds since 1970, UTC; memory is in bytes. Rows are sorted by user, and the metadata of each row
+//! group gives its first and last user, so that one user is found without reading the others.
 
 mod columns;
 mod read;

@@ -1,4 +1,4 @@
-//! What moved, for people and for programs.
+//! The differences, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,13 @@ use super::rows::{Change, Moved, RowChanges};
 use super::{CompareOptions, Pair, RecordChanges};
 use crate::quantities::{cut, more};
 
-/// Rows that moved, at most.
+/// The most changed rows that are listed.
 const ROWS: usize = 25;
-/// Rows of one side alone, digests and constants, each at most.
+/// The most rows of only one side, digests and constants that are listed, each.
 const NAMED: usize = 8;
-/// Values of a key that are written out, at most.
+/// The most values of a key that are listed.
 const WRITTEN_OUT: usize = 6;
-/// Columns of a row, at most.
+/// The most columns of a row.
 const COLUMNS: usize = 3;
 /// Where to find the items left out.
 const IN_JSON: &str = "; --format json has all";
@@ -110,7 +110,7 @@ fn changes(changes: &[Change]) -> String {
     cut(&changes.iter().map(one).collect::<Vec<_>>(), COLUMNS, changes.len())
 }
 
-/// A cell; of a number six digits, so that small moves show.
+/// A cell; numbers have six digits, so that small changes show.
 fn shown(cell: Option<&str>) -> String {
     let Some(cell) = cell else { return "nothing".to_owned() };
     let rounded = cell.parse::<f64>().ok().filter(|number| number.fract() != 0.0);

@@ -1,4 +1,4 @@
-//! The rows of both results, matched by what identifies them, and what of each moved.
+//! The rows of both results, matched by their identities, and the changes of each.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -81,7 +81,7 @@ impl Table {
     }
 }
 
-/// The keys whose values tell the runs of two tables apart.
+/// The keys whose values distinguish the runs of two tables.
 fn telling_keys(before: &Table, after: &Table) -> Result<Vec<&'static str>> {
     let mut telling = Vec::new();
     for key in Key::ALL.map(Key::name) {
@@ -95,7 +95,7 @@ fn telling_keys(before: &Table, after: &Table) -> Result<Vec<&'static str>> {
     Ok(telling)
 }
 
-/// Ids of which none is there twice: the second of the same is `… (2)`.
+/// Makes ids unique: the second of two equal ones becomes `… (2)`.
 fn numbered(mut ids: Vec<String>) -> Vec<String> {
     let mut seen: HashMap<String, u64> = HashMap::new();
     for id in &mut ids {
@@ -133,7 +133,7 @@ impl Change {
     }
 }
 
-/// A row of which something moved.
+/// A row with a change.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Moved {
     pub(super) id: String,
@@ -201,7 +201,7 @@ impl RowChanges {
         Ok(Self { kind: before.kind, both: pairs.len(), moved, only_before, only_after, columns })
     }
 
-    /// How many rows moved, came or went; of `common` rows, how many moved.
+    /// The number of rows that changed, appeared or disappeared; with `common`, only of those that changed.
     pub(super) fn number(&self, common: bool) -> usize {
         let one_sided = if common { 0 } else { self.only_before.len() + self.only_after.len() };
         self.moved.len() + one_sided

@@ -34,7 +34,8 @@ const FAR: f64 = 2.0;
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
-    /// A value within 15%; an accuracy on a stand-in, whose difference from the baseline is within a point of the paper's.
+    /// A value within 15%; an accuracy on a stand-in, whose difference from the baseline is within a
+    /// point of the paper's.
     Ok,
     /// A value further off.
     Off,

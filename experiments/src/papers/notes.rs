@@ -13,8 +13,7 @@
 //!
 //! | placeholder | replaced by |
 //! |---|---|
-//! | `{simulated:ROWS}` | the simulated value of a row with its unit; the least and the largest if
-//! `ROWS` matches several |
+//! | `{simulated:ROWS}` | the simulated value of a row with its unit; the range if `ROWS` matches several |
 //! | `{paper:ROWS}` | the paper's value, likewise |
 //! | `{errors:ROWS}` | the relative errors, likewise |
 //! | `{ratio:ROWS}` | the simulated value divided by the paper's, likewise |

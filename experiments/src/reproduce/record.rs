@@ -307,8 +307,8 @@ comparison: later
         let of = |method: &str| row(&format!("daf/table1/resnet18-cifar10/{method}/accuracy"));
         let rows = [of("original"), of("daf"), of("fixed8"), row("sage/section5/all/fp16/memory-reduction")];
         let paper = |place: usize| rows[place].number().unwrap();
-        // Ours is 10 points below the paper's throughout, and DAF's 1.5 points more, Fixed 8's 2.5 points less: 8.5 of about
-        // 90 is −9%, a negligible relative error. 30 for 40 is −25%.
+        // Ours is 10 points below the paper's throughout, and DAF's 1.5 points more, Fixed 8's 2.5 points less: 8.5 of
+        // about 90 is −9%, a negligible relative error. 30 for 40 is −25%.
         let answers = [
             Answer::Input(paper(0) - 10.0),
             Answer::Number(paper(1) - 8.5),

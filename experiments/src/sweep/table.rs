@@ -36,7 +36,8 @@ const OF_PHONE: [(&str, OfPhone); 9] = [
     ("app_launch_mean_s", |p| p.launches.mean_s()),
 ];
 
-/// The columns of phones in use: the figures, every counter of the kernel, the reasons of kills and the planned budgets.
+/// The columns of phones in use: the figures, every counter of the kernel, the reasons of kills and
+/// the planned budgets.
 fn of_phones(rows: &[Row]) -> Vec<Column> {
     let phones = || rows.iter().map(|row| row.results.as_ref().and_then(|results| results.phone.as_ref()));
     let figure = |(name, of): &(&str, OfPhone)| column(name, phones().map(|phone| phone.map(of)).collect::<Vec<_>>());

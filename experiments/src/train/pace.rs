@@ -222,7 +222,8 @@ mod tests {
         assert_eq!(factors("cosine", &[0, 10, 20]), [1.0, 0.853_553, 0.5]);
         // Epoch 6 begins at step 24, epoch 8 at step 32.
         assert_eq!(factors("step at=6,8 by=0.5", &[23, 24, 32]), [1.0, 0.5, 0.25]);
-        // One epoch of four steps: a quarter more at each. The cosine then has nine epochs: half of them end at step 22.
+        // One epoch of four steps: a quarter more at each. The cosine then has nine epochs: half of
+        // them end at step 22.
         assert_eq!(factors("cosine warm-up=1", &[0, 3, 4, 22]), [0.25, 1.0, 1.0, 0.5]);
     }
 

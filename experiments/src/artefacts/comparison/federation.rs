@@ -1,4 +1,5 @@
-//! The same federation with each paper's memory policy on its phones: whose data are reached, and how soon it learns.
+//! The same federation with each paper's memory policy on its phones: which phones' data are reached, and
+//! how soon it learns.
 
 use super::fronts::POLICIES;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
@@ -48,7 +49,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             let hours = course.time_to(target).map(|time| time / 3600.0);
             records.row((["whole", name, policy], point.batch, found, hours, course.killed(), [None::<f64>; 2]))?;
         }
-        // Of the largest batch.
+        // For the largest batch.
         for (hours, accuracy) in of_policy().next_back().map(|(_, course)| course.curve()).unwrap_or_default() {
             records.row((["curve", name, policy], [None::<f64>; 6], [hours, accuracy]))?;
         }

@@ -12,7 +12,7 @@ use crate::validate;
 
 const ABOUT: &str = "Variance that one step over the range of saved tensors adds to gradients, by what made them";
 
-/// Mini-batches over which it is measured: the newest has a tenth in the moving average.
+/// Mini-batches of the measurement: the newest has a weight of a tenth in the moving average.
 const UPDATES: usize = 20;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
@@ -57,7 +57,7 @@ fn sensitivities(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> 
         .collect())
 }
 
-/// The moving averages after some more updates under GACT, which asks for them.
+/// The moving averages after some more updates under GACT, which needs them.
 fn importance(trained: &Trained) -> Result<Vec<f64>> {
     let mut lesson = Lesson {
         program: &trained.program,

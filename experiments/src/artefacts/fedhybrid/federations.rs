@@ -25,14 +25,15 @@ pub(super) struct Federation {
 
 /// The reading that all federations share.
 const PHONES: &str = "phones";
-/// The system of the phones: of the testbed, and of phones as they are sold, which a federation asks for among its parts.
+/// The system of the phones: that of the testbed, or that of phones as sold, which a federation
+/// requests among its parts.
 const TESTBED: &str = "testbed";
 pub(super) const AS_SOLD: &str = "as-sold";
 /// The number of seeds: for tables and figures, and for each alternative reading.
 const SEEDS: [&str; 2] = ["federation-seeds", "readings-seeds"];
 
-/// The specification of a task and what comes with it, each a reading. A task is called by its data set and its network, each a
-/// reading: `openimg-mobilenetv2`; what else a data set comes with follows it, `20news+step-bert`.
+/// The specification of a task and its parts, each a reading. The name of a task joins its data set and its network,
+/// each a reading: `openimg-mobilenetv2`; further readings for the data set follow it, as in `20news+step-bert`.
 pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<String> {
     let system = if parts.contains(&AS_SOLD) { AS_SOLD } else { TESTBED };
     let others = parts.iter().copied().filter(|part| *part != AS_SOLD);
@@ -62,12 +63,12 @@ pub(super) fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
 pub(super) struct Held {
     pub(super) cases: Vec<SweptCase>,
     pub(super) federation: Federation,
-    /// The place of the first of its group.
+    /// The index of the first of its group.
     pub(super) first: usize,
 }
 
 impl Held {
-    /// The task and the method, as rows call them.
+    /// The task and the method, as named in rows.
     pub(super) fn ids(&self) -> [&str; 2] {
         [0, 1].map(|place| self.cases[place].id.as_str())
     }
@@ -143,7 +144,7 @@ impl Federation {
         first.courses.iter().zip(&self.courses).map(|(first, own)| of(first, own)).collect()
     }
 
-    /// Hours and accuracy in percent of each measured round that all seeds have: of both the median.
+    /// The hours and the accuracy in percent of each measured round that all seeds have: the median of both.
     pub(super) fn curve(&self) -> Vec<(f64, f64)> {
         let curves: Vec<Vec<(f64, f64)>> = self.courses.iter().map(|course| course.curve()).collect();
         let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
@@ -164,7 +165,7 @@ impl Federation {
         mean(&self.courses.iter().map(|course| of(course)).collect::<Vec<_>>()).unwrap_or_default()
     }
 
-    /// Accuracy, the time of a round, rounds, updates in each, and shares of phones, samples and parts.
+    /// Accuracy, the time of a round, rounds, updates per round, and fractions of phones, samples and updates.
     pub(super) fn costs(&self) -> [f64; 9] {
         [
             self.accuracy(),
@@ -189,13 +190,13 @@ impl Federation {
     }
 }
 
-/// The median of the values there are, where at least half of the seeds have one.
+/// The median of the existing values, if at least half of the seeds have one.
 pub(super) fn of_most(values: &[Option<f64>]) -> Option<f64> {
     let there: Vec<f64> = values.iter().copied().flatten().collect();
     if 2 * there.len() >= values.len().max(1) { median(there) } else { None }
 }
 
-/// The same in words, with the least and the most of more seeds than one, and with how many have none.
+/// The same as text, with the range if there are several seeds, and the number of seeds without a value.
 pub(super) fn over_seeds(values: &[Option<f64>], decimals: usize) -> String {
     let Some(middle) = of_most(values) else { return "never".to_owned() };
     let there = || values.iter().copied().flatten();
@@ -208,7 +209,7 @@ pub(super) fn over_seeds(values: &[Option<f64>], decimals: usize) -> String {
     }
 }
 
-/// Seconds in words.
+/// Seconds as text.
 pub(super) fn duration(seconds: f64) -> String {
     crate::quantities::time(Nanos((seconds.max(0.0) * 1e9) as u64))
 }
@@ -241,7 +242,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, courses(context, &hold_all(context)?)?, Outcome::default())
 }
 
-/// The records of it: one for each point of a curve, and one of the whole.
+/// The records: one for each point of a curve, and one for the whole.
 pub(super) fn courses(context: &Context<'_>, all: &[Held]) -> Result<Records> {
     let header = "kind,title,stand_in,time_h,accuracy_percent,round_s,rounds,updates,phones_left_out_percent,contributed,reached,\
                   killed_percent,dropped_percent,first_accuracy,gain,slowdown,first_over_round,time_s,first_time_s,words,duration,\
@@ -276,7 +277,7 @@ pub(super) fn point_of(kind: &str, of_task: &[String; 2], x: f64, accuracy: f64)
     (kind, of_task.clone(), [x, accuracy], [None::<f64>; 14], [""; 4]).row()
 }
 
-/// The title of a task's panel, and what learns in it.
+/// The title of a task's panel, and the network that learns in it.
 pub(super) fn shown(context: &Context<'_>, task: &SweptCase, federation: &Federation) -> Result<[String; 2]> {
     let [network, data] = trained(context, &task.id)?;
     let title = learning::title(&network, &data, &name(task).replacen(", ", " on ", 1));

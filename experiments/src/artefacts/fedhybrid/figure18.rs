@@ -33,7 +33,7 @@ fn thresholds() -> impl Iterator<Item = String> {
     })
 }
 
-/// The time of all rounds of all phones on which none fails to end.
+/// The time of all rounds, over all phones on which every run ends.
 fn total(phones: &[Phone], which: usize) -> Option<f64> {
     let ended = phones.iter().filter_map(|phone| phone.predicted[which].as_ref());
     let times: Vec<f64> = ended.map(training::time).collect();
@@ -113,9 +113,9 @@ pub(super) const THRESHOLDS: [(&str, &str); 5] = [("200", "3"), ("150", "3"), ("
 #[derive(Clone, Debug)]
 pub(super) struct Phone {
     pub(super) user: String,
-    /// Memory is measured before every round, and taken for the budget.
+    /// The memory measured before every round is the budget.
     pub(super) measured: Option<Record>,
-    /// With the predictor, by its thresholds.
+    /// With the predictor, for each of its thresholds.
     pub(super) predicted: Vec<Option<Record>>,
 }
 
@@ -148,12 +148,12 @@ const BOUNDS: (f32, f32) = (1e-6, 0.5);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Map {
     pub(super) shape: [usize; 3],
-    /// Quantising it, as the executor does: its bytes and those of its codes through DRAM.
+    /// Quantising it, as in the executor: its bytes and those of its codes move through DRAM.
     pub(super) quantise: Nanos,
-    /// Compressing it, and getting it back.
+    /// Compressing it, and restoring it.
     pub(super) compress: Nanos,
     pub(super) restore: Nanos,
-    /// Convolving it: 3 × 3, as many channels out as in.
+    /// Convolving it: 3 × 3, with as many output as input channels.
     pub(super) convolution: Nanos,
     pub(super) quantised: Error,
     pub(super) mixed: Error,
@@ -163,12 +163,12 @@ pub(super) struct Map {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Error {
     pub(super) bytes: u64,
-    /// Of what is restored less the original, over the variance of the map.
+    /// The variance of the error, relative to the variance of the map.
     pub(super) variance: f64,
 }
 
 impl Map {
-    /// Its shape for people.
+    /// Its shape as text.
     pub(super) fn name(&self) -> String {
         let [channels, height, width] = self.shape;
         format!("{channels}×{height}×{width}")
@@ -231,7 +231,7 @@ fn convolving(machine: &Machine, graph: &TrainingGraph) -> Nanos {
     forward.map(|(_, time)| time).max().unwrap_or_default()
 }
 
-/// As the executor has it: cores stream the values and their codes.
+/// As in the executor: cores stream the values and their codes.
 fn quantising(machine: &Machine, values: u64) -> Nanos {
     let moved = Bytes(values * VALUE + (values * u64::from(BITS)).div_ceil(8));
     Nanos::from_seconds(moved.as_f64() / machine.device.dram().bandwidth.0)
@@ -299,20 +299,22 @@ mod tests {
         close(of(|map| map.restore)[0], bytes / (codec.decompress_rate.value.0 * cycles));
         // Codes of four bits: an eighth of the values moves on top of them.
         close(of(|map| map.quantise)[0], bytes * 1.125 / load(S22).unwrap().dram().bandwidth.0);
-        // The second map has a quarter of the first's positions; each further has half of the values of the one before.
+        // The second map has a quarter of the first's positions; each further one has half of the values
+        // of the one before.
         close(compress[0], 4.0 * compress[1]);
         compress[1..].windows(2).for_each(|pair| close(pair[0], 2.0 * pair[1]));
-        // From the second map on twice the channels at a quarter of the positions: C² H W is the same, and so is 18 C² H W.
+        // From the second map on, each has twice the channels at a quarter of the positions: C² H W is the same,
+        // and so is 18 C² H W.
         let convolution = of(|map| map.convolution);
         // The first has four times the second's work, and the same preparation.
         assert!(convolution[0] > 3.5 * convolution[1], "{convolution:?}");
-        // The same work, with weights that are more and more: they are read once.
+        // The same work, with more and more weights, which are read once.
         assert!(convolution[1..].is_sorted() && convolution[4] < 3.5 * convolution[1], "{convolution:?}");
 
         // Four bits of 32, and for each channel at least one group of values with its own scale.
         let bytes_of = |map: &Map| [map.quantised, map.mixed].map(|error| error.bytes as f64);
         assert!(maps.iter().map(bytes_of).all(|[plain, mixed]| mixed <= plain && plain * 8.0 > bytes / 64.0));
-        // Where salient channels are large, the bytes that their zeros do not take buy a far smaller bound.
+        // Where salient channels are large, the bytes that their zeros save allow a far smaller bound.
         assert!(maps.iter().take(2).all(|map| map.mixed.variance < map.quantised.variance / 2.0));
     }
 }

@@ -14,12 +14,12 @@ use training::{RULES, train};
 
 /// Training begins after this time, in which the predictor observes the phone; earlier budgets are not used.
 const WATCHED: Nanos = Nanos(120 * 1_000_000_000);
-/// Iterations of an epoch, which is as far as the predictor looks back: its parameter's default.
+/// Iterations of an epoch, which is the predictor's default history.
 const EPOCH: u64 = 10;
 /// Traces of figure 19b.
 const TRACES: usize = 30;
 
-/// Available memory, and what the predictor makes of it.
+/// Available memory, and the prediction.
 #[derive(Clone, Copy, Debug)]
 struct WatchedSecond {
     time: Nanos,
@@ -54,8 +54,8 @@ fn spread(values: impl Iterator<Item = Bytes> + Clone) -> Option<f64> {
 struct Followed<'a> {
     trace: &'a Trace,
     points: Vec<WatchedSecond>,
-    /// From the largest to the smallest once training could begin, in MB: of available memory, and of the predicted
-    /// budget; the means of all starts that are run.
+    /// The difference between the largest and the smallest value after training could begin, in MB: of available
+    /// memory, and of the predicted budget; the means over all starts that are run.
     spreads: [f64; 2],
 }
 
@@ -101,7 +101,7 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
             outcome.row((one.trace.user.as_str(), point.time.seconds(), memory))?;
         }
     }
-    // By how much available memory moves; the example is the trace in which it moves most nearly as in the mean.
+    // Sorted by the spread of available memory; the example is the trace with the spread nearest to the mean.
     followed.sort_by(|a, b| a.spreads[0].total_cmp(&b.spreads[0]));
     let distance = |one: &Followed<'_>| (one.spreads[0] - means[0]).abs();
     if let Some(example) = followed.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))) {
@@ -171,7 +171,7 @@ pub(super) fn rules(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The mean time of the traces that end under both, over that under the predictor.
+/// The mean time of the traces that end under both rules, relative to that under the predictor.
 fn mean_ratio(found: &[OfTrace], rule: usize) -> Option<f64> {
     let both = found.iter().filter_map(|of_trace| Some((of_trace[rule].as_ref()?, of_trace[0].as_ref()?)));
     let (mut times, mut predicted) = (0.0, 0.0);
@@ -182,7 +182,7 @@ fn mean_ratio(found: &[OfTrace], rule: usize) -> Option<f64> {
     (predicted > 0.0).then(|| times / predicted)
 }
 
-/// How many times as long as under the predictor an iteration takes.
+/// The time of an iteration relative to that under the predictor.
 fn ratio(of_trace: &OfTrace, rule: usize) -> Option<f64> {
     let round = |rule: usize| of_trace[rule].as_ref().map(training::round);
     Some(round(rule)? / round(0)?)

@@ -13,7 +13,7 @@ use crate::measured::Measured;
 
 const ABOUT_OUTLIERS: &str = "Channels with outliers in trained maps";
 
-/// A record of everything that was measured of maps, and of the pages that are neither same-filled nor kept whole.
+/// A record of all measurements of maps, including the pages that are neither same-filled nor kept whole.
 fn of_maps(measured: &Measured) -> Result<Records> {
     let mut records = Records::of("network,of,quantity,name,unit,value,lo,hi");
     for value in &measured.values {
@@ -78,7 +78,7 @@ fn reach(values: &[f32]) -> f64 {
 
 const ABOUT_RATIOS: &str = "How many times smaller FedHybrid's codec makes trained maps";
 
-/// The stack whose codec it is.
+/// The stack with the codec.
 const STACK: &str = "mnn-2";
 
 /// The codec's ratios that a run without data assumes for the maps of a network.
@@ -165,14 +165,14 @@ impl PackedPages {
 #[derive(Clone, Copy, Default)]
 struct Pages {
     number: usize,
-    /// Pages of one word again and again, of which only the word is kept.
+    /// Pages that repeat one word, of which only the word is kept.
     same_filled: usize,
-    /// The others under lz4, and under zstd.
+    /// The others, compressed by lz4 and by zstd.
     packed: [PackedPages; 2],
 }
 
 impl Pages {
-    /// Counts the pages of `bytes`, too.
+    /// Adds the pages of `bytes`.
     fn add(&mut self, bytes: &[u8]) -> Result<()> {
         let mut zstd = zstd::bulk::Compressor::new(LEVEL)?;
         for page in bytes.chunks_exact(PAGE) {
@@ -200,7 +200,7 @@ impl Pages {
         for (packed, [incompressible, ratio_of_others, ratio]) in self.packed.iter().zip(SAID) {
             let stored = packed.incompressible * PAGE + packed.compressed;
             let others = self.others(packed);
-            // Without others there is nothing that became smaller.
+            // Without others no page became smaller.
             let smaller = if others > 0 { (others * PAGE) as f64 / packed.compressed as f64 } else { 1.0 };
             values.push((incompressible, "%", share(packed.incompressible)));
             values.push((ratio_of_others, "factor", smaller));
@@ -215,7 +215,7 @@ pub(super) fn section5_2(context: &Context<'_>) -> Result<Outcome> {
     show(context, of_maps(&measured)?, outcome)
 }
 
-/// The classes of each kind of map of a trained network, and of all.
+/// The page classes of each kind of map of a trained network, and of all.
 fn classes(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let maps = trained.maps()?;
     let of = |maps: &mut dyn Iterator<Item = &SavedMap>| -> Result<Pages> {
@@ -244,10 +244,10 @@ const ABOUT_VARIANCE: &str = "Variance that restored maps add to the gradients o
 
 /// Bits of a quantised value.
 const BITS: [u8; 3] = [8, 4, 2];
-/// Bounds of the codec, in tenths of what a training with data has.
+/// Bounds of the codec, in tenths of the bound used in training with data.
 const TENTHS: [u8; 4] = [1, 3, 10, 30];
 
-/// How maps are stored and got back.
+/// Methods to store and restore maps.
 #[derive(Clone, Copy)]
 enum Method {
     /// As in GACT: this many bits per value, with stochastic rounding.
@@ -394,7 +394,8 @@ mod tests {
 
     #[test]
     fn pages_are_same_filled_incompressible_or_smaller() {
-        // Zeros; one byte counted up, whose 256 values both find again after the first time; bits without order.
+        // Zeros; a counter in one byte, whose 256 values both compressors find again after the first
+        // cycle; random bits.
         let noise = (0..PAGE as u32)
             .map(|place| (place.wrapping_mul(2_654_435_761) >> 13) as u8 ^ ((place * place) >> 7) as u8);
         let mut bytes = vec![0; PAGE];

@@ -1,4 +1,4 @@
-//! What recomputation costs under Melon: table 1 and figure 5.
+//! The cost of recomputation under Melon: table 1 and figure 5.
 
 use haversack_workloads::Role;
 
@@ -7,10 +7,10 @@ use crate::artefacts::prelude::*;
 use crate::artefacts::sweeps::gathered;
 use crate::papers::reference::{Reference, Role as RowRole};
 
-/// The budget of the reading `table1-share`, in percent of what saved tensors take.
+/// The budget of the reading `table1-share`, in percent of the memory of saved tensors.
 const HALF: f64 = 50.0;
 
-/// Milliseconds of layout transformations and of all else that is computed again.
+/// Milliseconds of layout transformations and of all other recomputation.
 fn parts(record: &Record) -> [f64; 2] {
     let layout = record.recomputed_layout;
     [layout, record.breakdown.recompute.saturating_sub(layout)].map(|time| time.seconds() * 1e3)
@@ -48,7 +48,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// The lines: network and samples, and as the reference names them.
+/// The lines: network, samples, and the name in the reference.
 const LINES: [((&str, &str), u64, &str); 2] =
     [(MOBILENET, PICTURES, "mobilenetv2-batch-32"), (BERT, TEXTS, "bert-batch-8")];
 /// Steps from enough memory down to the reading's budget.
@@ -59,7 +59,7 @@ struct Line {
     scenario: Scenario,
     /// The optimiser's state, which every budget excludes.
     state: Bytes,
-    /// An iteration that wants for nothing.
+    /// An iteration with enough memory.
     enough: Record,
 }
 
@@ -82,7 +82,7 @@ impl Line {
         record.iteration.seconds() / self.enough.iteration.seconds()
     }
 
-    /// Budgets from what training needs down to `least`, which comes last.
+    /// Budgets from the need of training down to `least`, which comes last.
     fn budgets(&self, least: Bytes) -> impl Iterator<Item = Bytes> + use<> {
         let spare = self.enough.reserved.saturating_sub(self.state).saturating_sub(least);
         (0..=STEPS).rev().map(move |step| least + Bytes(spare.0 * step / STEPS))
@@ -117,12 +117,12 @@ pub(super) fn figure5(context: &Context<'_>, phone: &'static str) -> Result<Outc
     show(context, records, outcome)
 }
 
-/// One number a method whatever the network, the batch and the phone: the median of the method's `fit` rows of the same
-/// metric; figure 5's two parts are one.
+/// One number per method, for all networks, batches and phones: the median of the method's `fit` rows of the same
+/// metric; the two parts of figure 5 count as one artefact.
 ///
-/// `None` if the row itself is the only such row, and for all other artefacts: figures 1c and 2 have no two rows of one
-/// method and metric of which one is `fit` and another is not. Figure 1c's and 2a's rows are all `fit`, and the memory in
-/// use of figure 2b and the counts of figure 2c are all `check`.
+/// `None` if the row itself is the only such row, and for all other artefacts: in figures 1c and 2 no method and metric
+/// has both a `fit` row and a row of another role. The rows of figures 1c and 2a are all `fit`, and the memory in use
+/// of figure 2b and the counts of figure 2c are all `check`.
 pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     let together: &[&str] = match row.artefact.as_str() {
         "table1" => &["table1"],

@@ -17,8 +17,9 @@ impl Beside<'_> {
         self.own.beside(self.first, speedup)
     }
 
-    /// With each seed how many times as few rounds as the first it takes to the target, and how many times as long as its own a
-    /// round of the first takes: a speed-up is the product. Where it never gets there, of all its rounds.
+    /// For each seed, by which factor it needs fewer rounds to the target than the first, and by which factor its
+    /// rounds are shorter: the speed-up is the product. If it never reaches the target, its rounds are compared
+    /// over the whole run.
     fn factors(&self) -> [Vec<Option<f64>>; 2] {
         let fewer = |first: &Course, own: &Course| {
             let rounds = |course: &Course| course.rounds_to(first.best()).map(f64::from);
@@ -31,7 +32,8 @@ impl Beside<'_> {
         [self.own.beside(self.first, shorter), self.own.beside(self.first, fewer)]
     }
 
-    /// With each seed the accuracy less the first's when the sooner of the two ends, and after as many rounds, in points.
+    /// For each seed, the accuracy minus the first's, at the time when the shorter of the two runs ends, and after the
+    /// same number of rounds, in points.
     fn equal(&self) -> [Vec<f64>; 2] {
         let by_time = |first: &Course, own: &Course| {
             let end_s = first.all_s().min(own.all_s());
@@ -67,13 +69,14 @@ fn speedup(first: &Course, own: &Course) -> Option<f64> {
     Some(first.time_to(first.best())? / own.time_to(first.best())?)
 }
 
-/// Points that a method gains in the last fifth of its rounds, from which on it has not converged.
+/// The gain in points in the last fifth of the rounds above which a method has not converged.
 const PLATEAU: f64 = 1.5;
 
-/// How far a speed-up may be from the paper's before a note says why: of MobileNetV2, and of texts.
+/// The factor between a speed-up and the paper's above which a note explains the difference: for
+/// MobileNetV2, and for texts.
 const FAR: [f64; 2] = [1.5, 2.5];
 
-/// Whether a speed-up is farther from the paper's.
+/// Whether a speed-up differs by more than that from the paper's.
 fn is_far(paper: &ReferenceRow, simulated: Option<f64>) -> bool {
     let most = FAR[usize::from(!paper.subject.starts_with("openimg"))];
     match (paper.number(), simulated) {
@@ -84,7 +87,7 @@ fn is_far(paper: &ReferenceRow, simulated: Option<f64>) -> bool {
     }
 }
 
-/// Table 3; table 4 is timed against a row of it, which it has not got itself; readings have no row.
+/// Table 3, or table 4, which is timed against a row of table 3; readings have no row.
 pub(super) fn table(context: &Context<'_>) -> Result<Outcome> {
     let (all, table) = (hold_all(context)?, context.artefact.id);
     let mut outcome = Outcome::default();

@@ -24,14 +24,14 @@ const QUANTITIES: [Quantity; 4] = [
     ("spread", "bits", |[_, last]| moments(last).1),
 ];
 
-/// In which batch each change came, and the batches since the one before it.
+/// The batch of each change, and the number of batches since the change before.
 fn changes(factors: &[i64]) -> Vec<(usize, usize)> {
     let pairs = factors.windows(2).enumerate();
     let at: Vec<usize> = pairs.filter(|(_, pair)| pair[0] != pair[1]).map(|(before, _)| before + 1).collect();
     at.windows(2).map(|pair| (pair[1], pair[1] - pair[0])).collect()
 }
 
-/// The share of batches whose factor is not that of the batch before, in percent.
+/// The percentage of batches whose factor differs from that of the batch before.
 fn changed(factors: &[u32]) -> f64 {
     let changes = factors.windows(2).filter(|pair| pair[0] != pair[1]).count();
     changes as f64 / factors.len().saturating_sub(1).max(1) as f64 * 100.0
@@ -45,13 +45,13 @@ fn moments(factors: &[u32]) -> (f64, f64) {
     (middle, mean(&squares).unwrap_or_default().sqrt())
 }
 
-/// Of a tensor the factors of the first and of the last epoch.
+/// A tensor's factors in the first and in the last epoch.
 fn ends(factors: &Factors, epochs: u32) -> [&[u32]; 2] {
     let each = factors.each.len() / epochs.max(1) as usize;
     [&factors.each[..each], &factors.each[factors.each.len() - each..]]
 }
 
-/// By what a tensor's values are called.
+/// The prefix of the ids of a tensor's values.
 fn name(model: &str, factors: &Factors) -> String {
     format!("{model}/{}/{}", factors.made, factors.tensor)
 }
@@ -184,7 +184,7 @@ const ABOUT_PARTS: &str =
 
 /// Parts of a mini-batch of 64.
 const PARTS: [usize; 4] = [2, 4, 8, 16];
-/// Mini-batches of which gradients are split.
+/// Mini-batches whose gradients are split.
 const BATCHES: usize = 20;
 
 /// The measurements for each number of parts: id, label and unit.
@@ -207,7 +207,7 @@ pub(super) fn section3_5(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// The shares and mean errors over the gradients of all layers.
+/// The fractions and mean errors over the gradients of all layers.
 fn split(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let mut found = Vec::new();
     for parts in PARTS {
@@ -223,7 +223,7 @@ fn split(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     Ok(found)
 }
 
-/// The share of parts whose factor is that of equation 4, the largest.
+/// The fraction of parts whose factor is the largest, which equation 4 uses.
 fn same_factor(of: &SplitGradient) -> f64 {
     let largest = of.factors.iter().max();
     of.factors.iter().filter(|factor| Some(*factor) == largest).count() as f64 / of.factors.len().max(1) as f64
@@ -243,7 +243,7 @@ mod tests {
     use crate::artefacts::trained::tests::trained_again;
     use crate::measured::committed;
 
-    /// E min(1, |D|) where two logarithms scatter by `sigma` bits each, and D is their difference.
+    /// E min(1, |D|), where D is the difference of two logarithms that each scatter by `sigma` bits.
     fn share_of_changes(sigma: f64) -> f64 {
         let difference = Normal::new(0.0, sigma * 2.0_f64.sqrt()).unwrap();
         // ∫ |x| p(x) dx over |x| < 1 is 2 s² (p(0) − p(1)).
@@ -261,7 +261,7 @@ mod tests {
             (Made::WeightGradient, factors.weight_gradient),
         ] {
             let found = mean(&of_kind(&measured, "vgg-small", made, "late")).unwrap() / 100.0;
-            // Constants of three digits.
+            // The constants have three digits.
             let scatter = scatter.unwrap().value.0;
             assert!((share_of_changes(scatter) - found).abs() < 0.001, "{made}: {found}");
         }
@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn shares_and_moments_are_of_their_epoch() {
-        // Two epochs of four batches: 2 of 3 neighbours differ in the first and none in the second, whose factors are 5.
+        // Two epochs of four batches: 2 of 3 neighbours differ in the first and none in the second,
+        // whose factors are 5.
         let factors = Factors { tensor: "t".to_owned(), made: Made::Output, each: vec![3, 4, 3, 3, 5, 5, 5, 5] };
         let ends = ends(&factors, 2);
         let values = QUANTITIES.map(|(.., value)| value(ends));

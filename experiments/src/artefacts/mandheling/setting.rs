@@ -28,12 +28,12 @@ pub(crate) const QUANTITIES: [BatchQuantity; 2] = [
     BatchQuantity { name: "energy", of: |batch| batch.energy.0 },
 ];
 
-/// Batches that a mean is of where they differ ...
+/// Batches in a mean if they differ ...
 const BATCHES: u64 = 8;
-/// ... and how far they are apart: together they span the longest period of a scale factor and more, so that each
-/// factor has about the turns that it has on average.
+/// ... and the distance between them: together they span more than the longest period of a scale factor, so that each
+/// factor is due about as often as on average.
 const APART: u64 = 4;
-/// Batches from the second of which on a governor does the same in each: its memory is much shorter than a batch.
+/// The batch from which on a governor behaves the same in each: its memory is much shorter than a batch.
 const GOVERNED: u32 = 2;
 
 /// The runs whose last batches give the time of `scenario`, after `warm_up` batches of training. Batches of Mandheling

@@ -1,4 +1,4 @@
-//! Tables 7 and 8: time and energy of the engines, with which cores and to convergence; and the null baseline of both.
+//! Tables 7 and 8: time and energy of the engines, by cores and to convergence; and the null baseline of both.
 
 use haversack_devices::{CoreSelection, CpuCores, Device, Flops, Frequency, Precision};
 
@@ -51,10 +51,10 @@ pub(super) fn table7(context: &Context<'_>) -> Result<Outcome> {
 
 /// The trainings on one phone: the name in the reference, and the label.
 const CENTRALISED: [(&str, &str); 2] = [("vgg11-cifar10", "VGG-11"), ("resnet18-cifar10", "ResNet-18")];
-/// The quantities: as the reference names them, for people, and their unit.
+/// The quantities: the name in the reference, the display name, and the unit.
 const QUANTITIES: [(&str, &str, &str); 2] = [("clock-hours", "time to convergence", "h"), ("energy", "energy", "Wh")];
 
-/// The scenario of a batch of a row's training; nothing for federated ones.
+/// The scenario of a batch of a row's training; `None` for federated ones.
 pub(crate) fn of_training(subject: &str, method: &str, batch: u64) -> Option<Scenario> {
     let model = match subject {
         "vgg11-cifar10" => "vgg11-cifar",
@@ -71,7 +71,7 @@ pub(crate) fn rounds(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     reference.of(row.paper, &row.artefact).find(same)?.number()
 }
 
-/// The rounds of a training, which are put in.
+/// The rounds of a training, an input.
 pub(super) fn rounds_of(context: &Context<'_>, subject: &str, method: &str) -> Result<f64> {
     let id = format!("mandheling/table8/{subject}/{method}/rounds");
     context.paper(&id)?.with_context(|| format!("{id} has no number"))
@@ -133,9 +133,9 @@ pub(super) fn table8(context: &Context<'_>) -> Result<Outcome> {
 /// The CPU cores of a row, by the reference's name for them (`big-4`) and for their frequency (`high`).
 pub(super) type Cores<'a> = dyn Fn(&str, &str) -> Option<CpuCores> + 'a;
 
-/// A method of Mandheling's table 7 as a roofline: one efficiency whatever the cores, one factor on their power.
+/// A method of Mandheling's table 7 as a roofline: one efficiency for all cores, one factor on their power.
 struct Roofline {
-    /// Operations of a batch over the efficiency.
+    /// The operations of a batch divided by the efficiency.
     operations: f64,
     power_factor: f64,
 }
@@ -174,7 +174,7 @@ fn peak(cores: &CpuCores) -> f64 {
 /// Table 7: a roofline over the sum of the chosen cores' fp32 peaks with one efficiency a method, and the
 /// sum of their powers times one factor a method, both the medians over the method's `fit` rows.
 ///
-/// `None` for cores that there are not.
+/// `None` for unknown cores.
 pub(super) fn of_table7(reference: &Reference, row: &ReferenceRow, cores: &Cores<'_>) -> Option<f64> {
     let (quantity, frequency) = row.metric.split_once('-')?;
     let roofline = Roofline::of(reference, &row.method, cores)?;
@@ -213,7 +213,7 @@ mod tests {
     fn a_method_is_one_roofline_over_the_peaks_of_its_cores() {
         let reference = Reference::load().unwrap();
         let cpu = haversack_devices::load("xiaomi-11-pro").unwrap().cpu().unwrap();
-        // All at the highest frequency, whatever the row: those are data sheets', the others are fitted.
+        // Always the highest frequency: it comes from data sheets, while the others are fitted.
         let cores = |cores: &str, _: &str| {
             let cores = cores.replace('-', ":").replace("hybrid:8", "all");
             cpu.choose(cores.parse().ok()?, Frequency::Highest).ok()

@@ -42,7 +42,7 @@ impl Course {
         self.accuracy.iter().copied().fold(0.0, f64::max)
     }
 
-    /// When an accuracy in percent is first reached, in seconds.
+    /// The time at which an accuracy in percent is first reached, in seconds.
     pub(in crate::artefacts) fn time_to(&self, percent: f64) -> Option<f64> {
         self.curve().into_iter().find(|(_, accuracy)| *accuracy >= percent).map(|(hours, _)| hours * 3600.0)
     }
@@ -52,7 +52,7 @@ impl Course {
         self.by_round().into_iter().find(|(_, accuracy)| *accuracy >= percent).map(|(number, _)| number)
     }
 
-    /// How long all rounds took, in seconds.
+    /// The time of all rounds, in seconds.
     pub(in crate::artefacts) fn all_s(&self) -> f64 {
         self.total(|rounds| rounds.all_s)
     }
@@ -72,7 +72,7 @@ impl Course {
         self.total(|rounds| (1.0 - rounds.eligible as f64 / rounds.phones.max(1) as f64) * 100.0)
     }
 
-    /// The share of phones of which a part was taken in, in percent.
+    /// The percentage of phones with an aggregated update.
     pub(in crate::artefacts) fn contributed(&self) -> f64 {
         self.total(|rounds| rounds.contributed as f64 / rounds.phones.max(1) as f64 * 100.0)
     }
@@ -91,22 +91,22 @@ impl Course {
         fifths.next().zip(fifths.next()).map_or(0.0, |(last, before)| last - before)
     }
 
-    /// The parts of a round that were taken in.
+    /// The aggregated updates per round.
     pub(in crate::artefacts) fn updates(&self) -> f64 {
         self.total(|rounds| rounds.completed as f64 / f64::from(rounds.all.max(1)))
     }
 
-    /// The share of all parts whose process the system ended, in percent.
+    /// The percentage of updates lost because the system killed the process.
     pub(in crate::artefacts) fn killed(&self) -> f64 {
         self.total(|rounds| rounds.killed as f64 / rounds.selected.max(1) as f64 * 100.0)
     }
 
-    /// The share of those of which the phone was no longer ready.
+    /// The percentage of updates lost because the phone was no longer ready.
     pub(in crate::artefacts) fn dropped(&self) -> f64 {
         self.total(|rounds| rounds.dropped as f64 / rounds.selected.max(1) as f64 * 100.0)
     }
 
-    /// The mean energy of a round over all phones of the population, those that took no part, too, in joules.
+    /// The mean energy of a round over all phones of the population, including those that took no part, in joules.
     pub(in crate::artefacts) fn round_of_a_phone_j(&self) -> f64 {
         self.total(|rounds| rounds.energy_j / f64::from(rounds.all.max(1)) / rounds.phones.max(1) as f64)
     }
