@@ -105,7 +105,7 @@ pub(crate) fn check_apart<'p>(
     Ok(())
 }
 
-/// Whether `path` is a device or a FIFO, which may be written even if it exists.
+/// Whether `path` is a device or a FIFO, to which several flags may write.
 fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

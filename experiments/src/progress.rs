@@ -265,7 +265,7 @@ pub struct Stopped {
     pub command: String,
 }
 
-/// A path as a word of a command line, in quotation marks if a shell would take it apart.
+/// A path as one word of a command line, quoted if a shell would split it.
 pub fn word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@".contains(c);

@@ -100,7 +100,7 @@ impl<'a> Training<'a> {
     /// Prepares the training of `specification`.
     ///
     /// # Errors
-    /// Data or scenarios that cannot be had, or that do not fit together.
+    /// Data or scenarios that cannot be loaded, or that do not fit together.
     fn new(specification: &'a Specification) -> Result<Self> {
         let cache = Cache::new();
         let scenarios = specification.scenarios()?.into_iter();

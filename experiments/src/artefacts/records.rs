@@ -140,7 +140,7 @@ impl Records {
         Ok(found)
     }
 
-    /// The records by the words of these columns, in the order in which they come.
+    /// The records, grouped by the words of these columns, in the order of first appearance.
     fn groups(&self, rows: &[usize], columns: &[String]) -> Result<Vec<Vec<usize>>> {
         let mut groups: IndexMap<Vec<String>, Vec<usize>> = IndexMap::new();
         for &row in rows {
@@ -182,7 +182,7 @@ impl Records {
         self.groups(rows, &named(text))?.iter().map(|rows| self.filled(text, rows)).collect()
     }
 
-    /// The words of a column, or of several between braces.
+    /// The words of a column, or of several in braces.
     fn label(&self, row: usize, column: &str) -> Result<String> {
         if column.contains('{') { self.filled(column, &[row]) } else { self.text(row, column) }
     }

@@ -314,7 +314,7 @@ pub struct Calibration {
     pub rows: String,
     /// A description of the observations.
     pub about: String,
-    /// Whether every row is simulated batch by batch, which is slow, so that the search uses few starts and few steps.
+    /// Whether every row is simulated batch by batch, which is slow, so that the search uses one start and few steps.
     #[serde(default)]
     pub simulated: bool,
     /// The constants.

@@ -19,7 +19,7 @@ impl Specification {
     /// again. `None` if nothing is learned.
     ///
     /// # Errors
-    /// Data, a network or a calibration that cannot be had.
+    /// Data, a network or a calibration that cannot be loaded.
     pub(crate) fn learned(&self, cache: &Cache) -> Result<Option<Training>> {
         let Some(learning) = &self.learning else { return Ok(None) };
         let mut record = self.record();
@@ -55,7 +55,7 @@ impl Specification {
     /// are made for clients.
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(crate) fn chance(&self, cache: &Cache) -> Result<Option<[f64; 2]>> {
         let Some(learning) = &self.learning else { return Ok(None) };
         Ok(learning.data_set(cache)?.map(|set| train::chance(&set)))

@@ -73,7 +73,7 @@ impl<'a> Learner<'a> {
     /// The learner of `asked`, which resumes from the checkpoint of `steps`; `None` if only time is simulated.
     ///
     /// # Errors
-    /// Data that cannot be had, or a network that is not a stand-in or does not take them.
+    /// Data that cannot be loaded, or a network that is not a stand-in or does not take them.
     pub(super) fn of(
         asked: &'a Specification,
         phones: &'a Phones,
@@ -202,7 +202,7 @@ impl<'a> Learner<'a> {
         if has_come {
             self.server.take(&change);
         }
-        // A diverged update does not count as a loss.
+        // A diverged update (`None`) gets the loss zero.
         let loss = |update: &Option<Update>| update.as_ref().map_or(0.0, |update| update.root_mean_square_loss);
         Ok(updates.iter().map(loss).collect())
     }
@@ -245,7 +245,7 @@ pub(super) fn algorithm(asked: &Specification, phones: &Phones, cache: &Cache) -
 /// The weights of classes by the phones' memory.
 ///
 /// # Errors
-/// Data that cannot be had; classes of a size of memory that no phone of the population has.
+/// Data that cannot be loaded; classes for a size of memory that no phone of the population has.
 fn groups(asked: &Specification, learning: &Learning, phones: &[Phone], cache: &Cache) -> Result<Groups> {
     let Some(set) = learning.data_set(cache)?.filter(|_| learning.by_memory > 0.0) else {
         return Ok(Groups::default());
@@ -279,7 +279,7 @@ fn source(learning: &Learning, phones: &[Phone], seed: u64, groups: &Groups, cac
 /// after [`PASSES`] passes over them. Does nothing for samples that are made for each client.
 ///
 /// # Errors
-/// Weights that cannot be had or evaluated; Ctrl-C. A NaN loss is not an error here, since the
+/// Weights that cannot be initialised or evaluated; Ctrl-C. A NaN loss is not an error here, since the
 /// federation may not diverge.
 fn say_out_of_reach(
     target: f64,
@@ -340,7 +340,7 @@ pub(super) struct Known {
     rounds: Vec<Round>,
     #[serde(with = "bits")]
     weights: Vec<f32>,
-    /// The mean and the mean square of changes that the server's rule keeps.
+    /// The mean and the mean square of changes, for the server's rule.
     #[serde(with = "bits")]
     mean: Vec<f32>,
     #[serde(with = "bits")]

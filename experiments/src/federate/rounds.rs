@@ -44,7 +44,7 @@ pub(crate) struct Held {
 /// Simulates all rounds of `asked`; `cache` keeps values that other federations share.
 ///
 /// # Errors
-/// As [`hold`], and a network, policy, data or traces that cannot be had.
+/// As [`hold`], and a network, policy, data or traces that cannot be loaded.
 pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cache) -> Result<Held> {
     let phones = Phones::draw(asked)?.dealt(asked, cache)?;
     let budgets = Budgets::watch(asked, cache)?;
@@ -78,7 +78,7 @@ fn say_no_choice(asked: &Specification, eligible: u32) {
 /// The server's cost of making plans for a federation's phones.
 ///
 /// # Errors
-/// A network, policy or traces that cannot be had.
+/// A network, policy or traces that cannot be loaded.
 pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning> {
     let phones = Phones::draw(asked)?;
     let budgets = Budgets::watch(asked, cache)?;

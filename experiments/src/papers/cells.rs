@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(judge(230.0), ("230".into(), Some(0.15), "ok".into()));
         assert_eq!(judge(170.0), ("170".into(), Some(-0.15), "ok".into()));
         assert_eq!(judge(231.0), ("231".into(), Some(0.155), "off".into()));
-        // Where the paper has a number, never reaching it is off, without an error to show.
+        // If the paper has a number, the answer *never* is off, without an error.
         assert_eq!(judged(Claim::Value(Some(200.0)), Answer::Never), ("never".into(), None, "off".into()));
     }
 
@@ -437,7 +437,7 @@ mod tests {
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.7)).2, "holds");
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.9)).2, "fails");
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(1.0)).2, "holds");
-        // A number of times falls short of its bound by a third at most: 9 / 1.5 = 6.
+        // A factor may fall short of its bound by at most a third: 9 / 1.5 = 6.
         let times = ReferenceRow { unit: "x".into(), ..row(Claim::Max(9.0), Role::Check) };
         let verdict = |value| ComparedCell::new(&times, Answer::Number(value)).unwrap().verdict;
         assert_eq!([6.0, 5.9].map(verdict), [Verdict::Holds, Verdict::Fails]);

@@ -164,7 +164,7 @@ impl Context<'_> {
         Ok(record.as_ref().clone())
     }
 
-    /// Runs `scenario`; `None` if no plan fits its budget, or the trainer is killed again and again.
+    /// Runs `scenario`; `None` if no plan fits its budget, or the trainer is killed repeatedly.
     ///
     /// # Errors
     /// A scenario that is wrong, or whose run fails otherwise.

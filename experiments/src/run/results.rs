@@ -124,7 +124,7 @@ figures! {
     /// How faithful the gradients are.
     #[serde(default)]
     fidelity: FidelityClass = run.record.fidelity.class();
-    /// Gradients of weights that are not computed.
+    /// The number of weight gradients that are not computed.
     #[serde(default)]
     gradients_given_up: u64 = run.record.fidelity.gradients_given_up;
     /// The fewest bits per value of any saved tensor that backward reads.

@@ -1,7 +1,7 @@
 //! The keys of a scenario, in one table, which defines the fields with their defaults, the flags, the keys of files and
 //! sweeps, the help, and the names and columns of results.
 //!
-//! A resolved scenario as named cells is the `scenario` object of a result, and the first columns of a sweep.
+//! Also the cells of a resolved scenario: the `scenario` object of a result, and the first columns of a sweep.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

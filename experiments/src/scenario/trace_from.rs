@@ -232,7 +232,7 @@ mod tests {
         assert_eq!((start("0"), start("2h"), start("evening")), (at(0), at(2), at(7)));
         // The window of four hours begins up to eight hours after the first row.
         assert_eq!(start("random"), at(4));
-        // 13:00 there is an hour after the first row, and 11:00 UTC.
+        // 13:00 in that zone is an hour after the first row, and 11:00 UTC.
         assert_eq!(start("2016-01-01T13:00"), at(1));
         assert_eq!(start("2016-01-01T11:00Z"), at(1));
         for outside in ["13h", "2016-01-01T11:59", "2017-01-01T12:00"] {

@@ -100,7 +100,7 @@ impl StandIn {
     /// number of classes.
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(crate) fn with_classes(self, cache: &Cache) -> Result<Self> {
         let (scenario, ..) = self.on_data(&self.scenario, cache)?;
         Ok(Self { scenario, ..self })
@@ -115,7 +115,7 @@ impl StandIn {
     /// mini-batches of an epoch, and the accuracy by [`chance`].
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(crate) fn on_data(&self, scenario: &Scenario, cache: &Cache) -> Result<(Scenario, u64, [f64; 2])> {
         let set = &self.loaded(cache)?.set;
         let batches = set.train.len() as u64 / scenario.batch.max(1);
@@ -127,7 +127,7 @@ impl StandIn {
     /// gradients of the `simulated` iteration are dependencies, too.
     ///
     /// # Errors
-    /// Data that cannot be had, a scenario that is wrong.
+    /// Data that cannot be loaded, a scenario that is wrong.
     pub(crate) fn wanted(&self, scenario: &Scenario, simulated: &Record, cache: &Cache) -> Result<Training> {
         let plan = Plan::new(scenario, cache)?;
         let mut depends = format!("{} {:?}", self.depends(scenario, cache)?, plan.resolved.network);

@@ -167,7 +167,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// The time of the fastest paper policy as shipped relative to `mincut`, for each case in which both fit.
+/// A sentence on the time of the fastest paper policy as shipped relative to `mincut`, over the cases
+/// in which both fit.
 fn beside_the_fastest(duels: &[Duel], class: FidelityClass) -> String {
     let mut ratios: Vec<f64> = Vec::new();
     for case in duels.chunk_by(|one, other| one.case == other.case) {

@@ -11,7 +11,7 @@ use crate::train::{StandIn, apart};
 /// The artefact that measures them.
 pub(super) const PLACE: &str = "daf/bits";
 
-/// The kinds of layers whose saved tensors have bits of their own: DAF's parameters.
+/// The kinds of layers with their own number of bits for saved tensors: DAF's parameters.
 const LAYERS: [&str; 7] = ["convolution", "linear", "product", "softmax", "norm", "elementwise", "loss"];
 
 /// The bits of layers by kind.

@@ -276,7 +276,7 @@ fn sizes(graph: &TrainingGraph, batch: u64) -> BTreeSet<u64> {
     graph.saved().into_iter().filter(valued).map(elements).collect()
 }
 
-/// The shares of cases, from 0 to 1, in which threads-then-blocks beat the tree within the block.
+/// The fractions of cases in which threads-then-blocks beat the tree within the block.
 fn share_of_cases(context: &Context<'_>, records: &mut Records) -> Result<()> {
     let mut all = BTreeSet::new();
     for network in NETWORKS {

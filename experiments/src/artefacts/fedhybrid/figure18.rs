@@ -1,4 +1,4 @@
-//! Figure 18: the local training engine, part by part. The paper prints no number of it.
+//! Figure 18: the local training engine, part by part. The paper prints no numbers for it.
 
 use haversack_devices::OperatorKind;
 use haversack_kernels::Isa;
@@ -297,7 +297,7 @@ mod tests {
         let compress = of(|map| map.compress);
         close(compress[0], bytes / (codec.compress_rate.value.0 * cycles));
         close(of(|map| map.restore)[0], bytes / (codec.decompress_rate.value.0 * cycles));
-        // Codes of four bits: an eighth of the values moves on top of them.
+        // Codes have four bits: an eighth of the values' bytes moves in addition to them.
         close(of(|map| map.quantise)[0], bytes * 1.125 / load(S22).unwrap().dram().bandwidth.0);
         // The second map has a quarter of the first's positions; each further one has half of the values
         // of the one before.

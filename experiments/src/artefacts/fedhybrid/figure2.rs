@@ -157,10 +157,10 @@ fn memory(PhoneReport { run, managed, .. }: &PhoneReport) -> [f64; 2] {
     [run.unavailable_mean, run.used_mean].map(|bytes| bytes.as_f64() / managed.as_f64() * 100.0)
 }
 
-/// First, pages per iteration: evicted, to the swap partition and to files, to ZRAM, and dropped because flash
-/// has them; read from flash, brought back from ZRAM, and all refaults; and last the pages read from flash in
-/// the whole round. Second, the percentage of evicted pages that are read again from flash, and that are brought
-/// back from anywhere.
+/// First, pages per iteration: evicted in total, of these to the swap partition and to files, to ZRAM, and dropped
+/// because flash has them; read from flash, brought back from ZRAM, and all refaults; and last the pages read from
+/// flash in the whole round. Second, the percentage of evicted pages that are read again from flash, and that are
+/// brought back from anywhere.
 fn pages_of(PhoneReport { run, .. }: &PhoneReport, iterations: u32) -> ([f64; 8], [Option<f64>; 2]) {
     let (counters, evicted, read) = (&run.counters, run.evicted(), run.read_from_flash());
     let flash = counters.pswpout - counters.zram_out + counters.file_out;

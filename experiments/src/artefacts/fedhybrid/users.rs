@@ -110,7 +110,7 @@ pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Mean and standard deviation, users by their means.
+/// Mean and standard deviation per user, users sorted by their means.
 fn user_by_user(outcome: &mut Outcome, users: &[&UserSessions], stated: Option<f64>, nearest: std::ops::Range<usize>) {
     let curve = |of: fn(&UserSessions) -> Nanos| -> Vec<(f64, f64)> {
         let points = users.iter().enumerate().map(|(index, user)| ((index + 1) as f64, of(user).seconds()));

@@ -11,7 +11,7 @@ use crate::papers::reference::{Reference, Role};
 /// The methods of the table.
 pub(crate) const METHODS: [(&str, &str); 3] =
     [("mnn-fp32", "MNN-FP32"), ("mnn-int8", "MNN-INT8"), ("mandheling", "Mandheling")];
-/// The cores that the reference calls `cores`: `big-4`, or all eight.
+/// The cores that the reference names `cores`: `big-4`, or all eight.
 fn selection(cores: &str) -> Option<CoreSelection> {
     if cores == "hybrid-8" { Some(CoreSelection::All) } else { cores.replace('-', ":").parse().ok() }
 }
@@ -171,8 +171,8 @@ fn peak(cores: &CpuCores) -> f64 {
     cores.peak(Precision::Fp32).0
 }
 
-/// Table 7: a roofline over the sum of the chosen cores' fp32 peaks with one efficiency a method, and the
-/// sum of their powers times one factor a method, both the medians over the method's `fit` rows.
+/// Table 7: a roofline over the sum of the chosen cores' fp32 peaks with one efficiency per method, and the sum of
+/// their powers times one factor per method, both the medians over the method's `fit` rows.
 ///
 /// `None` for unknown cores.
 pub(super) fn of_table7(reference: &Reference, row: &ReferenceRow, cores: &Cores<'_>) -> Option<f64> {

@@ -49,7 +49,7 @@ impl Learning {
     /// The requested data set, or the stand-in's default; `None` if the data are generated for each client.
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(in crate::federate) fn data_set(&self, cache: &Cache) -> Result<Option<Arc<DataSet>>> {
         let suits = if OF_TOKENS.contains(&self.stand_in.as_str()) { "phrases" } else { "glyphs" };
         let name = self.data.as_deref().unwrap_or(suits);

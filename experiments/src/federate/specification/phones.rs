@@ -31,7 +31,7 @@ impl Phones {
     /// If a set with fewer samples than phones is dealt out, marks the phones without samples.
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(in crate::federate) fn dealt(mut self, asked: &Specification, cache: &Cache) -> Result<Self> {
         let Some(learning) = asked.learning.as_ref().filter(|learning| learning.dealt) else { return Ok(self) };
         let Some(set) = learning.data_set(cache)? else { return Ok(self) };
