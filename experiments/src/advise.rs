@@ -21,28 +21,28 @@ use crate::run::{Outcome, Results, Status};
 use crate::scenario::{BudgetReference, Cell, Fault, ScenarioFlags, size_text, workload};
 use crate::{Budget, Cache, CommandError, Key, Plan, Scenario};
 
-/// What `advise` is asked for.
+/// The options of `advise`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/advise.txt"))]
 pub struct AdviseOptions {
-    /// A scenario file without a policy; flags win over what it says
+    /// Scenario file without a policy; flags override its keys
     #[arg(value_name = "SCENARIO.toml")]
     pub file: Option<PathBuf>,
-    /// The keys that are given as flags.
+    /// Scenario keys given as flags.
     #[command(flatten)]
     pub scenario: ScenarioFlags,
-    /// What those that fit are ranked by
+    /// Ranking criterion for the policies that fit
     #[arg(long, value_enum, default_value_t)]
     pub by: By,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Draws time against memory of those that fit into FILE, which ends in .svg or .png
+    /// Plot time against memory of the policies that fit to FILE (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<Plot>,
 }
 
-/// What policies are ranked by; less is better.
+/// The quantity that policies are ranked by; less is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum By {
@@ -51,7 +51,7 @@ pub enum By {
     Time,
     /// The energy of an iteration.
     Energy,
-    /// The most memory that is resident.
+    /// The peak of resident memory.
     Memory,
 }
 
@@ -61,7 +61,7 @@ impl By {
     }
 }
 
-/// The policies, ranked, and what they were asked.
+/// The ranked policies, with the scenario and the options they were simulated for.
 struct Advice {
     scenario: Scenario,
     by: By,
@@ -72,7 +72,7 @@ struct Advice {
 /// Simulates every policy and prints which fit.
 ///
 /// # Errors
-/// A scenario that is wrong for every policy, or that names one; [`CommandError::NoPlan`] if none fits.
+/// A scenario that is wrong for every policy, or that names one; [`CommandError::NoPlan`] if no policy fits.
 pub fn run(options: &AdviseOptions) -> Result<(), CommandError> {
     let scenario = options.scenario.over(options.file.as_deref())?;
     check_apart([("--plot", options.plot.as_ref().map(Plot::path))], scenario.names(options.file.as_deref()))?;
@@ -99,7 +99,7 @@ pub fn run(options: &AdviseOptions) -> Result<(), CommandError> {
 impl Advice {
     fn new(mut scenario: Scenario, by: By) -> Result<Self, CommandError> {
         let cache = Cache::new();
-        // All have the same bytes, whatever their stacks, so that they can be ranked.
+        // Percentages refer to the same bytes for all stacks, so that the policies can be ranked.
         let is_percentage = |budget: Option<Budget>| matches!(budget, Some(Budget::Percent(_)));
         let has_percentage = is_percentage(scenario.memory_budget) || is_percentage(scenario.activation_budget);
         if has_percentage && !scenario.origins.contains_key(&Key::BudgetReference) {
@@ -110,12 +110,12 @@ impl Advice {
             Candidate::run(policy, &Scenario { policy: policy.id.to_owned(), ..scenario.clone() }, &cache)
         };
         let mut candidates: Vec<Candidate> = (0..POLICIES.len()).into_par_iter().map(run).collect();
-        // What every policy is refused for in the same words is wrong in the scenario itself.
+        // An error that is the same for every policy comes from the scenario itself.
         let first = candidates.first().and_then(|candidate| candidate.outcome.reason.clone());
         if candidates.iter().all(|candidate| candidate.runs_as.is_none() && candidate.outcome.reason == first) {
             return Err(CommandError::Input(first.unwrap_or_default()));
         }
-        // The faster one of those that need as much.
+        // Policies of equal rank are ordered by time.
         let order = |a: &Candidate, b: &Candidate| {
             a.rank(by).total_cmp(&b.rank(by)).then(a.rank(By::Time).total_cmp(&b.rank(By::Time)))
         };
@@ -128,7 +128,7 @@ impl Advice {
         self.candidates.iter().filter(|candidate| candidate.outcome.status == Status::Ok)
     }
 
-    /// That none fits, and the least memory budget with which one does.
+    /// The message that no policy fits, with the least memory budget at which one does.
     fn least(&self) -> String {
         let least = self.candidates.iter().filter_map(|candidate| Some((candidate.outcome.least_memory?, candidate)));
         match least.min_by_key(|(bytes, _)| *bytes) {
@@ -193,7 +193,7 @@ impl Advice {
         text
     }
 
-    /// What no exact plan beats, on the stack of the fastest that there is.
+    /// The lower bound on the time of any exact plan, on the stack of the fastest exact policy.
     fn bound(&self) -> Option<String> {
         let exact = self
             .fitting()
@@ -210,7 +210,7 @@ impl Advice {
         let mut within = Vec::new();
         if let Some(budget) = scenario.memory_budget {
             let sizes: Vec<Bytes> = self.candidates.iter().filter_map(|candidate| candidate.memory_budget).collect();
-            // Under a trace, or where percentages are of what each policy's own stack needs, they differ.
+            // Budgets differ under a trace, or where a percentage refers to the needs of each policy's own stack.
             let one = sizes.first().filter(|first| sizes.iter().all(|size| size == *first));
             let bytes = one.filter(|_| budget.to_string().ends_with('%'));
             let bytes = bytes.map_or_else(String::new, |bytes| format!(" ({})", quantities::size(*bytes)));
@@ -262,7 +262,7 @@ impl Advice {
         table.to_string()
     }
 
-    /// Why a policy does not fit, with the least budget at which it would.
+    /// The reason why a policy does not fit, with the least budget at which it would.
     fn why(&self, candidate: &Candidate) -> String {
         let outcome = &candidate.outcome;
         match (&outcome.results, self.scenario.time_budget, &outcome.advice) {
@@ -276,7 +276,7 @@ impl Advice {
     }
 }
 
-/// How faithful gradients are, in words.
+/// The fidelity of gradients as text.
 fn gradients(results: &Results) -> String {
     let class = results.fidelity.word();
     match results.fidelity {
@@ -286,23 +286,23 @@ fn gradients(results: &Results) -> String {
     }
 }
 
-/// Whether it does not fit, and its scenario cannot be at all, or its run came to nothing.
+/// Whether it has no results because its scenario is unsupported (if `refused`), or for any other reason (if not).
 fn is_other(candidate: &Candidate, refused: bool) -> bool {
     let status = candidate.outcome.status;
     status != Status::Ok && (status == Status::Unsupported) == refused
 }
 
-/// A policy, and what became of its run.
+/// A policy and the outcome of its run.
 struct Candidate {
     policy: &'static Entry,
-    /// The stack that it runs on, and the number format of its arithmetic; `None` if its scenario cannot be.
+    /// The stack that it runs on, and the number format of its arithmetic; `None` if its scenario is invalid.
     runs_as: Option<(String, &'static str)>,
     outcome: Outcome,
     /// The memory budget, if it has one.
     memory_budget: Option<Bytes>,
-    /// What the user may not expect of its run, a sentence each.
+    /// Caveats of the run, one sentence each.
     notes: Vec<String>,
-    /// Whether no other that fits and is as faithful is both faster and smaller.
+    /// Whether no other policy that fits and is as faithful is both faster and smaller.
     is_best: bool,
 }
 
@@ -331,7 +331,7 @@ impl Candidate {
         self.outcome.results.as_ref().filter(|_| self.outcome.status == Status::Ok)
     }
 
-    /// By what it is ranked: the less, the better; nothing is worse than not to fit.
+    /// The ranking key: less is better, and a policy that does not fit ranks last.
     fn rank(&self, by: By) -> f64 {
         self.fits().map_or(f64::INFINITY, |results| match by {
             By::Time => results.iteration_time_s,
@@ -365,7 +365,8 @@ impl Candidate {
     }
 }
 
-/// Marks those that fit and that none which fits, and gives up no more of the gradients, beats both in time and in memory.
+/// Marks the policies that fit and that no other fitting policy with the same or a smaller loss in the gradients beats
+/// in both time and memory.
 fn mark_best(candidates: &mut [Candidate]) {
     let place = |candidate: &Candidate| {
         let results = candidate.fits();
@@ -374,7 +375,7 @@ fn mark_best(candidates: &mut [Candidate]) {
     let points: Vec<(f64, f64)> = candidates.iter().map(place).collect();
     let losses: Vec<[u64; 4]> =
         candidates.iter().map(|candidate| candidate.fits().map(Results::losses).unwrap_or_default()).collect();
-    // Of equal points the front has one; all of them are as good.
+    // The front has one of several equal points; all of them are as good.
     let best = fair_front(&points, &losses, BOTH_MINIMISED);
     let best: Vec<_> = best.into_iter().map(|place| (points[place], losses[place])).collect();
     for (candidate, point) in candidates.iter_mut().zip(points.into_iter().zip(losses)) {

@@ -1,4 +1,5 @@
-//! What simulates the artefacts of the papers; what each shows and loads stands in `readings/artefacts.toml`.
+//! The simulations behind the artefacts of the papers; `readings/artefacts.toml` describes each artefact and the
+//! calibrations it loads.
 
 mod chart;
 mod comparison;
@@ -18,7 +19,7 @@ use std::sync::LazyLock;
 use crate::papers::catalogue;
 use crate::reproduce::{Artefact, Run};
 
-/// What simulates the artefacts of each paper.
+/// The simulations of each paper's artefacts.
 const RUNS: [(&str, &[(&str, Run)]); 5] = [
     ("sage", sage::RUNS),
     ("daf", daf::RUNS),

@@ -1,20 +1,21 @@
-//! What runs share: devices, stacks, networks, graphs, machines, and what `original` needs.
+//! Shared by runs: devices, stacks, networks, graphs, machines, and the memory that `original` needs.
 //!
-//! A [`Cache`] is made by whoever runs more than one scenario and handed down; there is no global one. It knows nothing
-//! of what it holds: the modules above it choose keys and values, and each pair of types has a place of its own.
+//! Code that runs more than one scenario makes a [`Cache`] and passes it down; no global one exists. The cache
+//! does not depend on the types of its values: the modules above it choose keys and values, and each pair of
+//! types has its own map.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The place of one value, which one thread at a time makes.
+/// The slot of one value, which one thread at a time computes.
 type Slot<V> = Arc<Mutex<Option<Arc<V>>>>;
 
 /// The values of one pair of types.
 type Slots<K, V> = Mutex<HashMap<K, Slot<V>>>;
 
-/// Values that are made once, whichever thread asks first; others wait for it.
+/// Values that are computed once, by the first thread that needs them; other threads wait.
 #[derive(Default)]
 #[must_use]
 pub struct Cache {
@@ -22,15 +23,15 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Nothing shared yet.
+    /// An empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value of `key` among those of its type, made by `make` if there is none; an error is not kept.
+    /// The cached value of `key`, computed by `make` if it is missing; errors are not cached.
     ///
     /// # Errors
-    /// What `make` fails with.
+    /// The error of `make`.
     pub fn get<K, V, E>(&self, key: K, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E>
     where
         K: Hash + Eq + Send + 'static,
@@ -46,7 +47,7 @@ impl Cache {
         Ok(made)
     }
 
-    /// The place of a value; always there, since what stands under a type's own id is of that type.
+    /// The slot of a value; always `Some`, because the map stored under a type's id has that type.
     fn slot<K, V>(&self, key: K) -> Option<Slot<V>>
     where
         K: Hash + Eq + Send + 'static,
@@ -61,7 +62,7 @@ impl Cache {
     }
 }
 
-/// A thread that panicked while it held a lock has left a value or none, never half of one.
+/// A thread that panicked under the lock has left either a whole value or none, so poisoning is ignored.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

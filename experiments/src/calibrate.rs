@@ -1,8 +1,8 @@
-//! `haversack calibrate fit`: fits a device's constants to what was observed on it, and shows every residual.
-//! `haversack calibrate probe`: makes a device file of what was measured on a phone.
+//! `haversack calibrate fit`: fits a device's constants to observations, and shows every residual. `haversack calibrate
+//! probe`: makes a device file from measurements on a phone.
 //!
-//! Built-in calibrations are never written: copy the constants that you believe, with their source. `--store` writes
-//! results: the errors of rows that were left out ([`left_out`]).
+//! Built-in calibrations are never written: copy the constants that you trust, with their source. `--store` writes
+//! results: leave-one-out errors ([`left_out`]).
 
 pub mod fit;
 pub mod left_out;
@@ -26,7 +26,7 @@ use report::{Fitted, Report, Residual};
 use crate::output::{Format, print, print_json};
 use crate::{CommandError, Result};
 
-/// What stands for every device that can be calibrated.
+/// The word for every device that can be calibrated.
 const ALL: &str = "all";
 
 /// A command of `calibrate`.
@@ -38,32 +38,32 @@ pub struct CalibrateOptions {
 
 #[derive(Debug, Subcommand)]
 enum CalibrateCommand {
-    /// Fit a device's constants to what was observed on it, and show every residual
+    /// Fit a device's constants to observations, and show every residual
     Fit(FitOptions),
-    /// Make a device file of what probes printed on a phone, a board or a computer
+    /// Make a device file from the output of probes on a phone, a board or a computer
     Probe(ProbeOptions),
 }
 
-/// What is fitted.
+/// The options of `calibrate fit`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/calibrate-fit.txt"))]
 struct FitOptions {
-    /// A device of `list devices` that something was observed of, or `all`
+    /// Device of `list devices` with observations, or `all`
     #[arg(value_name = "DEVICE")]
     device: String,
-    /// The software stack [default: the device's own; of `all`, every one]
+    /// Software stack [default: the device's own; for `all`, every stack]
     #[arg(long, value_name = "ID")]
     stack: Option<String>,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-    /// Also fit without each row, and show what the others say of it
+    /// Also fit without each row, and show its error with the constants fitted to the others
     #[arg(long)]
     leave_one_out: bool,
-    /// Write the errors of rows that were left out into FILE, beside those of other devices there
+    /// Write the leave-one-out errors to FILE, keeping those of other devices in it
     #[arg(long, value_name = "FILE", requires = "leave_one_out")]
     store: Option<PathBuf>,
-    /// The seed of the search's starts
+    /// Seed of the search's starting points
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
@@ -71,8 +71,8 @@ struct FitOptions {
 /// Fits and prints, or makes a device file.
 ///
 /// # Errors
-/// A device or a stack that is unknown or has no observations; a file to store in that is none, before anything is fitted;
-/// a probe's file that is none.
+/// An unknown device or stack, or one without observations; a `--store` file of another format, before anything is
+/// fitted; a file that does not come from a probe.
 pub fn run(options: &CalibrateOptions) -> Result<()> {
     match &options.command {
         CalibrateCommand::Fit(options) => run_fit(options),
@@ -95,7 +95,7 @@ fn run_fit(options: &FitOptions) -> Result<()> {
         bar.set_message(format!("fitting {} of {}: {}", place + 1, calibrations.len(), calibration.title()));
         let report = calibrate(calibration, options.seed, options.leave_one_out, || bar.inc(1))?;
         if let Some(path) = &options.store {
-            // One after the other, so that what took long is there whatever comes next.
+            // Stored after each fit, so that results that took long are not lost if a later one fails.
             let mut stored = stored_in(path, std::slice::from_ref(calibration))?;
             stored.put(Stored::new(calibration, &report, options.seed)?)?;
             stored.write(path)?;
@@ -113,7 +113,7 @@ fn run_fit(options: &FitOptions) -> Result<()> {
     }
 }
 
-/// What is stored at `path` already beside what is to be `replaced`.
+/// The errors stored at `path`, without those to be `replaced`.
 fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
@@ -122,11 +122,11 @@ fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut> {
     LeftOut::read(path, replaced)
 }
 
-/// The declared calibrations of `device`, or of `all`, under `stack`, or under the device's own stack, or under every one:
-/// one for each kind of observations, at least one.
+/// The declared calibrations of `device`, or of `all`: under `stack`, or by default under the device's own stack, or
+/// under every stack for `all`. There is one for each kind of observations, and at least one.
 ///
 /// # Errors
-/// A device or a stack that is unknown, or that no observations exist for; the message lists those that have some.
+/// An unknown device or stack, or one without observations; the message lists those that have some.
 pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>> {
     let declared = observation::all()?;
     let mut names: Vec<String> =
@@ -154,8 +154,8 @@ pub fn find(device: &str, stack: Option<&str>) -> Result<Vec<Calibration>> {
     Ok(found)
 }
 
-/// Fits the constants that `calibration` declares, and again without each row if `leaves_out`; `after_step` is called after
-/// each of the search's starts and each row.
+/// Fits the constants that `calibration` declares, and again without each row if `leaves_out`; `after_step` is called
+/// after each start of the search and after each row.
 ///
 /// # Errors
 /// Embedded data that is wrong.

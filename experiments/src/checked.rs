@@ -1,4 +1,4 @@
-//! What has ever checked a device under a software stack: rows of measured sets, and numbers of the papers.
+//! Evidence for a device under a software stack: rows of measured sets, and numbers of the papers.
 
 use haversack_devices::Form;
 use serde::Deserialize;
@@ -8,11 +8,11 @@ use crate::papers::catalogue::{Entry, entries};
 use crate::papers::committed;
 use crate::quantities::percent;
 
-/// Verdicts of rows that compare what was simulated with what was reported.
+/// Verdicts of rows that compare a simulated with a reported value.
 const COMPARED: [&str; 4] = ["ok", "off", "holds", "fails"];
 
-/// How far off the rows of the measured sets are that come along, by set, quantity and role; a test keeps it as `validate` has
-/// it.
+/// The errors of the bundled measured sets, by set, quantity and role; a test keeps them equal to the
+/// output of `validate`.
 const ERRORS: &str = include_str!("../truth/errors.csv");
 
 /// A line of [`ERRORS`].
@@ -20,7 +20,7 @@ const ERRORS: &str = include_str!("../truth/errors.csv");
 struct Tally {
     set: String,
     stack: String,
-    /// The forms of its devices, by spaces.
+    /// The forms of its devices, separated by spaces.
     forms: String,
     what: String,
     role: String,
@@ -28,14 +28,15 @@ struct Tally {
     mean_error: f64,
 }
 
-/// What is said of a quantity.
+/// The name of each quantity in text.
 const QUANTITIES: [(&str, bool, &str); 3] = [
     ("iteration_time_s", false, "training steps"),
     ("peak_memory_bytes", false, "peak memory"),
     ("iteration_time_s (inference)", true, "inference"),
 ];
 
-/// How far off measured rows of `stack` on devices of this `form` are, of training or of `inference`; `None` where there are none.
+/// A sentence on the errors of measured rows of `stack` on devices of this `form`, for training or for `inference`;
+/// `None` without such rows.
 fn measured(stack: &str, form: Form, inference: bool) -> Option<String> {
     let form: &str = form.into();
     let tallies = csv::Reader::from_reader(ERRORS.as_bytes()).into_deserialize::<Tally>().filter_map(Result::ok);
@@ -52,12 +53,12 @@ fn measured(stack: &str, form: Form, inference: bool) -> Option<String> {
     Some(format!("measured under {stack} on a {form}: {}; see `haversack validate {set}`", told.join(", ")))
 }
 
-/// Whether a row of the committed results compares a reported number with one that rests on both.
+/// Whether a row of the committed results compares a reported number with one that depends on both.
 pub fn checked(device: &str, stack: &str) -> bool {
     let rests =
         |artefact: &&Entry| !artefact.of_many && artefact.devices.contains(&device) && artefact.stacks.contains(&stack);
     let resting = || entries().iter().filter(rests);
-    // Most pairs are in no artefact at all, so that the table need not be read.
+    // Most pairs appear in no artefact, so the table need not be read.
     resting().next().is_some()
         && committed::verdicts().any(|(id, verdict)| {
             let mut parts = id.splitn(3, '/');
@@ -67,8 +68,8 @@ pub fn checked(device: &str, stack: &str) -> bool {
         })
 }
 
-/// What to say under the results of `plan`: how far off measured runs of its stack on such a device are, or that nothing has
-/// checked where it runs; `None` if numbers of papers have.
+/// The note under the results of `plan`: the error on measured runs of its stack on such a device, or that no
+/// measurement has checked this pair; `None` if numbers of papers have.
 pub fn doubt(plan: &Plan) -> Option<String> {
     let scenario = plan.scenario();
     let (device, stack) = (&scenario.device, scenario.stack.as_deref().unwrap_or_default());

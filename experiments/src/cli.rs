@@ -1,6 +1,7 @@
-//! The command line: what can be asked for, and which module answers.
+//! The command line: the commands, and the modules that run them.
 //!
-//! `haversack completions` and `haversack man`: what a shell completes, and the manual's pages, from the command line itself.
+//! Also `haversack completions` and `haversack man`: shell completions and manual pages, generated from the
+//! command line itself.
 
 use std::error::Error as _;
 use std::fs;
@@ -39,49 +40,49 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Reproduces the papers' figures and tables, each number beside the paper's own
+    /// Reproduce the papers' figures and tables, and compare each number with the paper's
     Reproduce(reproduce::ReproduceOptions),
-    /// Simulates one training run: time, memory, energy, and where the time went
+    /// Simulate one training run: time, memory, energy, and where the time goes
     Simulate(simulate::SimulateOptions),
-    /// Tries every policy on a device and a network: which fit, ranked, and why the others do not
+    /// Try every policy on a device and a network: rank those that fit, and explain why the others do not
     Advise(advise::AdviseOptions),
-    /// Looks for the parameters of a policy with which an iteration is fastest
+    /// Search the policy parameters with the fastest iteration
     Tune(tune::TuneOptions),
-    /// Moves each constant that a run uses, one at a time, and sorts them by how far its figures move
+    /// Move each constant of a run, one at a time, and rank the constants by their effect on the figures
     Sensitivity(sensitivity::SensitivityOptions),
-    /// Runs what was measured on real machines, and says how far off each number is
+    /// Simulate measurements from real machines, and report the errors
     Validate(validate::ValidateOptions),
-    /// Runs a whole grid of scenarios into one table and Pareto fronts
+    /// Run a grid of scenarios into one table, with Pareto fronts
     Sweep(sweep::SweepOptions),
-    /// Trains networks for real under each policy: accuracy beside simulated time, memory and energy
+    /// Train networks for real under each policy: accuracy against simulated time, memory and energy
     Train(train::TrainOptions),
-    /// Trains one network on a population of phones together: who takes part, what rounds take, what is learned
+    /// Train one network on a population of phones: who takes part, how long rounds take, what is learned
     Federate(federate::FederateOptions),
-    /// Puts the shards of a sweep or a reproduction together, to the same bytes as one run
+    /// Merge shards; the result is identical to an unsharded run
     Merge(work::MergeOptions),
-    /// Says what moved between two sweeps or reproductions, the farthest first
+    /// Compare two sweeps or reproductions, largest change first
     Compare(compare::CompareOptions),
-    /// Counts a network: weights, operations, and the bytes saved for backward
+    /// Count a network's weights, operations, and bytes saved for backward
     Model(model_command::ModelOptions),
-    /// Replays a recorded operator log under dynamic tensor rematerialisation
+    /// Replay a recorded operator log under dynamic tensor rematerialisation
     Replay(replay_command::ReplayOptions),
-    /// Fits a device's constants to what was observed on it, and shows every residual
+    /// Fit a device's constants to observations, and show every residual
     Calibrate(calibrate::CalibrateOptions),
-    /// Imports, describes and generates recordings of apps and memory
+    /// Import, summarise and generate recordings of apps and memory
     #[command(subcommand_required = true, arg_required_else_help = true)]
     Trace(trace_command::TraceOptions),
-    /// Lists what scenarios can name
+    /// List the names that scenarios can use
     List(list::ListOptions),
-    /// Says what a device, a stack, a network, a policy or a system is, and how far its numbers may be believed
+    /// Describe a device, a stack, a network, a policy or a system, and how well its numbers are supported
     Show(show::ShowOptions),
-    /// Prints what completes this program's commands and flags in a shell
+    /// Print shell completions
     Completions(CompletionsOptions),
-    /// Prints this program's page of the manual, or writes the pages of all commands
+    /// Print the manual page, or write the pages of all commands
     Man(ManOptions),
 }
 
-/// The command line of this process. One that is wrong ends the process with exit code 2 and what was expected; one
-/// that asks for help, with 0.
+/// Parses the command line of this process. A wrong one ends the process with exit code 2 and what was expected; a
+/// request for help, with 0.
 pub fn parse() -> Arguments {
     parsed().unwrap_or_else(|error| {
         let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
@@ -90,7 +91,7 @@ pub fn parse() -> Arguments {
 }
 
 /// # Errors
-/// What is no command line, and a number beyond its limit.
+/// An invalid command line, or a number beyond its limit.
 fn parsed() -> Result<Arguments, Error> {
     let matches = Arguments::command().try_get_matches()?;
     let refuse = |message| Err(Arguments::command().error(ErrorKind::ValueValidation, message));
@@ -129,12 +130,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// What is known of rows that were left out of a fit.
+/// The leave-one-out errors of fitted rows.
 fn left_out() -> Result<crate::papers::left_out::Errors> {
     calibrate::left_out::errors().map_err(CommandError::failed)
 }
 
-/// The shards say what they are of.
+/// The record of the first shard names the command.
 fn merge(options: &work::MergeOptions) -> Result<()> {
     check_apart([("--out", Some(options.out.as_path()))], &options.shards)?;
     match options.shards.first().and_then(|folder| work::command_of(folder)).as_deref() {
@@ -144,41 +145,41 @@ fn merge(options: &work::MergeOptions) -> Result<()> {
     }
 }
 
-/// Words that are gone => what to use instead. The last word is the one that is no longer known; where it is in
-/// capitals, it stands for any word that is no flag. The words before it are the beginning of the command line.
+/// Removed words => what to use instead. The last word is the unknown one; in capitals, it matches any word that is not
+/// a flag. The words before it are the beginning of the command line.
 const GONE: &str = include_str!("../texts/gone.txt");
 
-/// The error that says so, where `error` is about something that is gone.
+/// The error with the replacement, if `error` is about something that was removed.
 fn gone(error: &Error, line: &[String]) -> Option<Error> {
     let unknown = unknown(error)?;
     let (words, instead) = pairs(GONE).find(|(words, _)| is_meant(words, unknown, line))?;
     Some(Error::raw(ErrorKind::InvalidSubcommand, format!("`haversack {words}` is gone: use `{instead}`\n")))
 }
 
-/// What the command line says that is not known.
+/// The unknown word of the command line.
 fn unknown(error: &Error) -> Option<&str> {
     let Some(ContextValue::String(text)) = error.get(kinds(error)?.0) else { return None };
     Some(text)
 }
 
-/// Whether these words are about what is `unknown` in the command line.
+/// Whether these words match the `unknown` word in the command line.
 fn is_meant(words: &str, unknown: &str, line: &[String]) -> bool {
     let (before, last) = words.rsplit_once(' ').unwrap_or(("", words));
     let is_any = last.chars().all(char::is_uppercase) && !unknown.starts_with('-');
-    // A word alone is the command.
+    // A single word is the command.
     let begins = if before.is_empty() { words } else { before };
     (last == unknown || is_any) && begins.split_whitespace().zip(line).all(|(word, found)| word == found)
 }
 
-/// What stands on the lines of a table, before and behind its arrows.
+/// The pairs on the lines of a table, before and after its arrows.
 fn pairs(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     table.lines().filter_map(|line| line.split_once(" => "))
 }
 
-/// What Rust says of a number that is none => what was expected.
+/// Rust's message about an invalid number => what was expected.
 const NUMBERS: &str = include_str!("../texts/numbers.txt");
 
-/// Where an error about an unknown word has it, and what is suggested in its place.
+/// The kinds of context with the unknown word of an error, and with its suggestion.
 fn kinds(error: &Error) -> Option<(ContextKind, ContextKind)> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => Some((ContextKind::InvalidSubcommand, ContextKind::SuggestedSubcommand)),
@@ -188,7 +189,7 @@ fn kinds(error: &Error) -> Option<(ContextKind, ContextKind)> {
     }
 }
 
-/// The error in plain words.
+/// The error, worded for users.
 fn plainly(mut error: Error) -> Error {
     if error.kind() == ErrorKind::ValueValidation {
         return value(error);
@@ -197,7 +198,7 @@ fn plainly(mut error: Error) -> Error {
         keep_likely(&mut error, found, suggested);
     }
     if error.kind() == ErrorKind::UnknownArgument {
-        // That a flag could be passed as a value: nobody names a file so.
+        // Removes the hint to pass a flag as a value: such values are not used here.
         error.remove(ContextKind::Suggested);
     }
     error
@@ -222,7 +223,7 @@ fn value(error: Error) -> Error {
     Error::raw(ErrorKind::ValueValidation, message)
 }
 
-/// Takes away what is suggested in the place of what was found, unless it is near.
+/// Removes an unlikely suggestion.
 fn keep_likely(error: &mut Error, found: ContextKind, suggested: ContextKind) {
     let texts = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],
@@ -236,19 +237,19 @@ fn keep_likely(error: &mut Error, found: ContextKind, suggested: ContextKind) {
     }
 }
 
-/// For which shell completions are printed.
+/// The options of `completions`.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(after_help = include_str!("../help/completions.txt"))]
 pub struct CompletionsOptions {
-    /// The shell that completes
+    /// Shell to complete for
     shell: Shell,
 }
 
-/// Where the pages of the manual go.
+/// The options of `man`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Examples:\n  haversack man | man -l -\n  haversack man --out ~/.local/share/man/man1")]
 pub struct ManOptions {
-    /// Writes a page for every command into this folder [default: prints the page of `haversack`]
+    /// Write a page for every command to this folder [default: print the page of `haversack`]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -288,7 +289,7 @@ pub fn man(options: &ManOptions, program: clap::Command) -> Result<()> {
     Ok(())
 }
 
-/// What a page begins with that lies in a folder.
+/// The first line of a page in a folder.
 const MARK: &str = ".\\\" written by haversack man\n";
 
 /// The pages of `command` and of those under it, and where they go.

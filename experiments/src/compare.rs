@@ -1,9 +1,9 @@
-//! `haversack compare`: what moved between two results, the farthest first.
+//! `haversack compare`: the differences between two results, largest change first.
 //!
-//! Cells of reproductions are matched by their ids, runs of sweeps by the keys of their scenarios. Beside them stand the
-//! changes of what the results were made with, as their `run.json` has it.
+//! Cells of reproductions are matched by their ids, runs of sweeps by the keys of their scenarios. Also lists changes
+//! of the inputs of the results, from their `run.json`.
 //!
-//! What two results were made with: version, seed, digests and fitted constants, as far as they differ.
+//! Compared inputs: version, seed, digests and fitted constants.
 
 mod report;
 mod rows;
@@ -23,31 +23,31 @@ use crate::sweep::RESULTS;
 use crate::work::RECORD;
 use crate::{CommandError, Result};
 
-/// What `compare` is asked for.
+/// The options of `compare`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/compare.txt"))]
 pub struct CompareOptions {
-    /// A folder of `reproduce` or `sweep`, its run.json or its table (cells.csv, results.parquet)
+    /// Folder of `reproduce` or `sweep`, its run.json or its table (cells.csv, results.parquet)
     #[arg(value_name = "BEFORE")]
     pub before: PathBuf,
-    /// Another of the same kind
+    /// Another result of the same kind
     #[arg(value_name = "AFTER")]
     pub after: PathBuf,
-    /// Ends with exit code 1 if anything moved: a row, or where neither has rows what they were made with
+    /// Exit with code 1 if anything changed: a row, or, if neither has rows, the inputs
     #[arg(long)]
     pub fail_on_change: bool,
-    /// Compares only rows that both have
+    /// Compare only rows that both have
     #[arg(long)]
     pub common: bool,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
-/// Prints what moved.
+/// Prints the differences.
 ///
 /// # Errors
-/// Results that cannot be read or are of different kinds; rows that moved, if that was asked for.
+/// Results that cannot be read or are of different kinds; changed rows, with `--fail-on-change`.
 pub fn run(options: &CompareOptions) -> Result<()> {
     let (before, after) = (Side::read(&options.before)?, Side::read(&options.after)?);
     let record = RecordChanges::new(before.record.as_ref(), after.record.as_ref());
@@ -79,7 +79,7 @@ struct Side {
 }
 
 impl Side {
-    /// Reads a folder, the record of one, or a table alone.
+    /// Reads a folder, a record, or only a table.
     fn read(path: &Path) -> Result<Self> {
         let wrong = |why: String| CommandError::input(format!("{}: {why}", path.display()));
         let expected = format!("a folder of `reproduce` or `sweep`, its {RECORD}, a cells file (.csv) or a {RESULTS}");
@@ -112,23 +112,23 @@ impl Side {
     }
 }
 
-/// Keys of a record that hold one thing each.
+/// Keys of a record with a single value.
 const PLAIN: [&str; 6] = ["command", "version", "seed", "full", "shard", "selection"];
-/// The key that holds what a sweep ran, by key.
+/// The key with the specification of a sweep, by key.
 const SPECIFICATION: &str = "specification";
-/// Keys that hold files with their digests.
+/// Keys with files and their digests.
 const DIGESTS: [&str; 3] = ["calibrations", "reference", "files"];
 /// Constants that were fitted.
 const CONSTANTS: &str = "fitted_constants";
 
-/// A value before and after; null where there is none.
+/// A value before and after; null if it is missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Pair {
     before: Value,
     after: Value,
 }
 
-/// How two records differ; nothing if one of them is not there.
+/// The differences of two records; empty if one is missing.
 #[derive(Default)]
 struct RecordChanges {
     /// By key.
@@ -155,7 +155,7 @@ impl RecordChanges {
         }
     }
 
-    /// How many there are.
+    /// The number of differences.
     fn number(&self) -> usize {
         self.plain.len() + self.specification.len() + self.digests.len() + self.constants.len()
     }
@@ -193,7 +193,7 @@ fn pairs([before, after]: [BTreeMap<String, Value>; 2]) -> Vec<(String, [Value; 
     names.into_iter().map(|name| (name.clone(), [get(&before, name), get(&after, name)])).collect()
 }
 
-/// Those whose values differ.
+/// The pairs whose values differ.
 fn changed<I: IntoIterator<Item = (String, [Value; 2])>>(pairs: I) -> Vec<(String, Pair)> {
     let differ = pairs.into_iter().filter(|(_, [before, after])| before != after);
     differ.map(|(name, [before, after])| (name, Pair { before, after })).collect()

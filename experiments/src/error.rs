@@ -1,4 +1,4 @@
-//! What a command can fail with, and the exit code that says so.
+//! The errors of a command, and their exit codes.
 
 use std::fmt::Display;
 use std::io;
@@ -16,11 +16,11 @@ use crate::run::PlanError;
 use crate::scenario::ScenarioError;
 use crate::trace_table::TableError;
 
-/// Why a command ends without its answer.
+/// The error that ends a command.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CommandError {
-    /// The input is wrong, in words that say what was expected.
+    /// The input is wrong; the message states what was expected.
     #[error("{0}")]
     Input(String),
     /// The scenario is wrong.
@@ -44,16 +44,16 @@ pub enum CommandError {
     /// The settings of a replay are wrong.
     #[error(transparent)]
     Replay(#[from] ReplayError),
-    /// The input is right, and no plan fits memory or time, in words.
+    /// The input is right, but no plan fits memory or time.
     #[error("{0}")]
     NoPlan(String),
-    /// The run failed, in words.
+    /// The run failed, with the reason.
     #[error("{0}")]
     Failed(String),
-    /// Ctrl-C came.
+    /// The program was interrupted by Ctrl-C.
     #[error("stopped by Ctrl-C")]
     Interrupted,
-    /// Ctrl-C came; what is finished is kept.
+    /// The program was interrupted by Ctrl-C; finished work is kept.
     #[error(transparent)]
     Stopped(Stopped),
     /// A file could not be written or read.
@@ -68,12 +68,12 @@ pub enum CommandError {
     /// The standard output could not be written.
     #[error("cannot write to the standard output: {0}")]
     Output(io::Error),
-    /// Whoever reads the standard output has had enough; no fault of anybody.
+    /// The reader of the standard output closed it; not an error.
     #[error("the standard output was closed")]
     OutputClosed,
 }
 
-/// What a command yields, or why it ends without its answer.
+/// The result of a command.
 pub type Result<T, E = CommandError> = std::result::Result<T, E>;
 
 impl From<TableError> for CommandError {
@@ -102,7 +102,7 @@ impl CommandError {
         if error.kind() == io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
     }
 
-    /// The same of work that goes on where it was stopped by Ctrl-C or a failure.
+    /// The same error for resumable work: adds how to resume after Ctrl-C or a failure.
     pub fn stopped(self, stopped: Stopped) -> Self {
         match self {
             Self::Interrupted => Self::Stopped(stopped),
@@ -111,8 +111,8 @@ impl CommandError {
         }
     }
 
-    /// The exit code: 130 if Ctrl-C came, 1 if the run failed, 2 if the input is wrong, 3 if it is right and no plan fits
-    /// memory or time, 0 if there is nothing to complain about.
+    /// The exit code: 130 after Ctrl-C, 1 if the run failed, 2 if the input is wrong, 3 if it is right and no plan fits
+    /// memory or time, 0 if nothing failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::OutputClosed => 0,

@@ -1,7 +1,7 @@
-//! `haversack federate`: phones of a population train one network together, round after round.
+//! `haversack federate`: federated training of one network on a population of phones, round after round.
 //!
-//! The device simulator says what an iteration takes on each device within each budget; the memory model and users' apps say
-//! what budgets phones leave; the phones of a round learn for real on a stand-in, or nobody learns.
+//! The device simulator gives the cost of an iteration on each device within each budget; the memory model and users'
+//! apps give the budgets that phones leave; the phones of a round train a stand-in for real, or only time is simulated.
 
 mod budgets;
 mod costs;
@@ -40,28 +40,28 @@ use span::Span;
 pub(crate) use specification::{Phones, Specification};
 use tables::{NAMES, ROUNDS, Tables};
 
-/// The log of what has been learned, which stays.
+/// The log of learned rounds, which is kept in the folder.
 const LOG: &str = "checkpoint";
 
-/// What `federate` is asked for.
+/// The options of `federate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/federate.txt"))]
 pub struct FederateOptions {
-    /// The specification
+    /// Federation specification
     #[arg(value_name = "SPEC.toml")]
     pub specification: Source,
-    /// Where it goes, and how it is done
+    /// Output folder and execution
     #[command(flatten)]
     pub work: WorkOptions,
-    /// Holds only the I-th of N equal parts of what lists span, for `haversack merge`
+    /// Simulate only the I-th of N equal shards of the combinations of listed values, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// The seed, in place of the specification's
+    /// Random seed; overrides the specification's
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
-/// As [`federate`], and prints what came of them.
+/// As [`federate`], and prints the results.
 ///
 /// # Errors
 /// As [`federate`]; a standard output that cannot be written.
@@ -69,23 +69,23 @@ pub fn run(options: &FederateOptions) -> Result<()> {
     print(&federate(options)?)
 }
 
-/// Holds the rounds and writes the folder; what came of them, as text.
+/// Simulates all rounds and writes the folder; returns the results as text.
 ///
 /// # Errors
-/// A specification, data or traces that are wrong, before anything is written; a checkpoint of something else; a loss that is no
-/// number any more; Ctrl-C. What had been learned by then is in the checkpoint.
+/// A specification, data or traces that are wrong, before anything is written; a checkpoint of another specification; a
+/// NaN loss; Ctrl-C. Rounds learned until then are in the checkpoint.
 pub fn federate(options: &FederateOptions) -> Result<String> {
     let (file, text) = options.specification.read()?;
     let span = Span::parse(&file, &text, options.seed)?;
     pool(options.work.jobs)?.install(|| hold_all(options, &span))
 }
 
-/// Holds each federation that lists span, or those of the shard.
+/// Simulates every federation of the specification, or those of the shard.
 fn hold_all(options: &FederateOptions, span: &Span) -> Result<String> {
     let number = span.federations.len() as u64;
     let runs = options.shard.map_or(0..number, |shard| shard.of(number));
     let identity = Identity::of(span.record(), options.shard);
-    // The same of all shards, whose logs are put together.
+    // Equal for all shards, whose logs are merged.
     let of = span.federations.iter().map(|asked| Value::Object(asked.record()).to_string()).collect();
     let whose = Whose { owner: identity.owner(), of };
     let federations = Federations { span, runs, identity, cache: Cache::new() };
@@ -121,7 +121,7 @@ impl Job for Federations<'_> {
         Ok(log.get::<Known>(part)?.map_or(0, |known| known.rounds()))
     }
 
-    /// Rounds are simulated again whatever was learned.
+    /// Rounds are always simulated again; only what was learned is read back.
     fn is_done(&self, _part: u64, _before: u64) -> bool {
         false
     }
@@ -130,7 +130,7 @@ impl Job for Federations<'_> {
         folder.path(NAMES[ROUNDS]).is_file()
     }
 
-    /// Holds the rounds of a federation.
+    /// Simulates the rounds of one federation.
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Tables> {
         let (asked, cache) = (&self.span.federations[part as usize], &self.cache);
         Tables::of(&held(asked, Some(steps), cache)?, asked, self.span, part as usize)
@@ -157,7 +157,7 @@ impl Job for Federations<'_> {
 const PAGE: &str = "index.html";
 const FILES: &[&str] = &[NAMES[0], NAMES[1], NAMES[2], NAMES[3], LOG, PAGE, "federation*"];
 
-/// Writes the tables, the figure, the page and the record; what came of it, as text.
+/// Writes the tables, the figure, the page and the record; returns the results as text.
 fn finish(folder: &OutputFolder, record: Map<String, Value>, mut tables: Tables, has_learned: bool) -> Result<String> {
     tables.write(folder)?;
     let mut outputs: Vec<String> = NAMES.map(str::to_owned).to_vec();
@@ -172,11 +172,11 @@ fn finish(folder: &OutputFolder, record: Map<String, Value>, mut tables: Tables,
     Ok(format!("{text}{}\n", word(&folder.path(NAMES[ROUNDS]))))
 }
 
-/// Merges the folders of all shards of one specification, to the same bytes as one run.
+/// Merges the folders of all shards of one specification; the result is identical to an unsharded run.
 ///
 /// # Errors
-/// A folder that holds no shard, shards of different specifications, federations that are missing or there twice; all before
-/// anything is written. A folder that cannot be written.
+/// A folder that does not contain a shard, shards of different specifications, missing or duplicate federations; all
+/// before anything is written. A folder that cannot be written.
 pub(crate) fn merge(options: &MergeOptions) -> Result<()> {
     let (identity, parts) = shards_of(&options.shards, "federation", "")?;
     if let Some(part) = parts.iter().find(|part| !part.is_shard) {
@@ -204,7 +204,7 @@ pub(crate) fn merge(options: &MergeOptions) -> Result<()> {
 }
 
 impl FederateOptions {
-    /// The command that goes on where this one was stopped.
+    /// The command that resumes this one.
     fn to_go_on(&self) -> String {
         let seed = self.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
         let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));

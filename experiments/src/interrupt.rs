@@ -1,6 +1,6 @@
-//! Ctrl-C, or the signal to end: long work looks whether it came, and ends where nothing is lost.
+//! Ctrl-C and SIGTERM: long work polls for them and stops at a point where no results are lost.
 //!
-//! Nothing is changed for a program that does not call [`watch`].
+//! A program that does not call [`watch`] is not affected.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,30 +11,31 @@ use haversack_reports::remove_parts;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
-/// The exit code of a program that Ctrl-C has ended.
+/// The exit code of a program that was ended by Ctrl-C.
 pub const EXIT_CODE: u8 = 130;
 
 static CAME: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// As if Ctrl-C had come: for a program that watches for it itself.
+/// Acts as if Ctrl-C had been pressed; for programs that watch for it themselves.
 pub fn request() {
     CAME.get_or_init(Default::default).store(true, Ordering::Relaxed);
 }
 
-/// As if Ctrl-C had not come, once what it has ended is over.
+/// Clears the request, once the work that it interrupted has ended.
 pub fn forget() {
     if let Some(flag) = CAME.get() {
         flag.store(false, Ordering::Relaxed);
     }
 }
 
-/// How often it is looked for signals.
+/// The interval at which signals are polled.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// From now on Ctrl-C ends the program and leaves no part of a file; where work is `long`, the first is for [`came`] to see.
+/// From now on Ctrl-C ends the program without leaving partial files; for `long` work the first Ctrl-C
+/// only sets [`came`].
 ///
 /// # Errors
-/// An operating system that takes no handler or starts no thread.
+/// The operating system refuses the signal handler or the thread.
 pub fn watch(long: bool) -> io::Result<()> {
     if CAME.get().is_some() {
         return Ok(());

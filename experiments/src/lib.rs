@@ -1,9 +1,9 @@
-//! Scenarios, the command line, sweeps and the papers' artefacts: the top floor of haversack.
+//! Scenarios, the command line, sweeps and the papers' artefacts: the top layer of haversack.
 //!
-//! A run goes from words to numbers in four steps, and every command takes as many of them as it needs:
+//! A run goes from text to numbers in four steps; each command takes those that it needs:
 //!
 //! ```text
-//! flags, TOML ─► scenario::Scenario   what was asked for, each key with whoever gave it
+//! flags, TOML ─► scenario::Scenario   the given values, each with its origin
 //!                     │ resolve       defaults filled in, names looked up: device, stack, network, phone
 //!                     ▼
 //!               scenario::Resolved
@@ -15,31 +15,31 @@
 //!                  Record ─► run::Results ─► a command's text, JSON, Parquet or figure
 //! ```
 //!
-//! | module | what lives there |
+//! | module | contents |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
 //! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`list`], [`show`], [`validate`] | a command each |
-//! | [`compare`] | what moved between two results |
+//! | [`compare`] | the differences between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
-//! | [`checked`] | whether any number of the papers has checked a device under a stack |
-//! | [`artefacts`], [`reproduce`] | what simulates the papers' numbers, and the folder with all of them |
+//! | [`checked`] | the evidence for a device under a stack: numbers of papers, and measured sets |
+//! | [`artefacts`], [`reproduce`] | the simulations of the papers' numbers, and the folder with all of them |
 //! | [`papers`] | the papers' numbers with their status, readings and notes; verdicts on simulated ones |
-//! | `measured_set` | what was measured on real machines, and what to simulate for it |
+//! | `measured_set` | measurements on real machines, and the scenarios that simulate them |
 //! | [`run`] | plans, and the least budget with which one works |
-//! | [`scenario`] | keys, TOML, flags, and what their values stand for |
+//! | [`scenario`] | keys, TOML, flags, and the meaning of their values |
 //! | [`trace_table`] | tables of traces in Parquet |
-//! | [`source`] | where a specification comes from |
-//! | [`work`] | long work in parts: its folder, its log, shards, going on |
-//! | [`progress`], [`interrupt`] | how far long work has come, and Ctrl-C |
-//! | [`quantities`] | times and sizes as people read them |
-//! | [`measured`] | what training with data has measured |
-//! | `truth` | measured sets and their networks, which come along |
-//! | [`cache`] | what runs share |
+//! | [`source`] | the source of a specification |
+//! | [`work`] | long work in parts: its folder, its log, shards, resuming |
+//! | [`progress`], [`interrupt`] | progress of long work, and Ctrl-C |
+//! | [`quantities`] | times and sizes as text |
+//! | [`measured`] | results of training with data |
+//! | `truth` | measured sets and their networks, bundled with the program |
+//! | [`cache`] | values that runs share |
 //!
-//! A module uses those below it in this list, never one above; a test reads the imports and says where that fails.
+//! A module uses those below it in this list, never one above; a test checks the imports.
 //!
-//! A program that wants a run without a command line starts at [`scenario::Scenario`] and [`run::Plan`];
-//! `examples/drive.rs` is a whole one:
+//! To run a simulation from a program, start at [`scenario::Scenario`] and [`run::Plan`]; `examples/drive.rs` is
+//! a complete example:
 //!
 //! ```
 //! use haversack::cache::Cache;

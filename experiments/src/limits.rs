@@ -1,6 +1,7 @@
-//! The most that numbers of a command line or a specification may be (`limits.toml`).
+//! Upper limits of numbers on the command line or in a specification (`limits.toml`).
 //!
-//! Beyond it a call is refused before it begins: it would take longer than anybody waits, or more memory than there is.
+//! A call with a larger number is refused before it begins: it would take longer than anyone would wait, or more memory
+//! than the machine has.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,7 +15,7 @@ static MOST: LazyLock<BTreeMap<String, BTreeMap<String, f64>>> =
 /// The table of flags.
 pub(crate) const FLAGS: &str = "flags";
 
-/// What is wrong with `text` as a value of `name`, which `table` has: a number beyond its limit.
+/// The error message if `text`, a value of `name` in `table`, is a number beyond its limit.
 pub(crate) fn beyond(table: &str, name: &str, text: &str) -> Option<String> {
     let most = *MOST.get(table)?.get(name)?;
     let number: f64 = text.trim().replace('_', "").parse().ok()?;
@@ -32,7 +33,7 @@ pub(crate) fn flag_beyond(matches: &ArgMatches) -> Option<String> {
     MOST.get(FLAGS).into_iter().flat_map(BTreeMap::keys).find_map(of).or_else(below)
 }
 
-/// The first key at the top of a specification's `text` whose number is beyond its limit, and what is wrong.
+/// The first top-level key of a specification's `text` whose number is beyond its limit, and the error message.
 pub(crate) fn key_beyond(text: &str) -> Option<(String, String)> {
     let table = DeTable::parse(text).ok()?;
     let beyond = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {

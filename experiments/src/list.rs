@@ -1,4 +1,4 @@
-//! `haversack list`: what scenarios can name, one id a line first, then what is said of it.
+//! `haversack list`: the names that scenarios can use, one id per line, each with a description.
 
 use clap::{Args, ValueEnum};
 use haversack_devices::{Listing, load};
@@ -14,7 +14,7 @@ use crate::scenario::InputShape;
 use crate::texts::{headed, text};
 use crate::{CommandError, Result, show};
 
-/// What can be listed.
+/// The things that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
     /// Devices that train, with their memory
@@ -29,25 +29,25 @@ pub enum Listed {
     Systems,
     /// Figures and tables of the papers
     Artefacts,
-    /// Operators that an ONNX file may hold
+    /// Operators supported in ONNX files
     Operators,
 }
 
-/// What `list` is asked for.
+/// The options of `list`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/list.txt"))]
 pub struct ListOptions {
-    /// What to list: one id a line, then what is said of it
+    /// Kind of names to list
     pub what: Listed,
-    /// Of policies, the one whose parameters to list
+    /// Policy whose parameters to list
     #[arg(value_name = "ID")]
     pub id: Option<String>,
-    /// How to print the list
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
-/// An id, a further column for people and for programs, and a line about it.
+/// An id, a further column of text and of JSON, and a description.
 struct Row {
     id: String,
     column: Option<(&'static str, String, Value)>,
@@ -71,7 +71,7 @@ impl Row {
 /// Prints the list.
 ///
 /// # Errors
-/// A policy that there is not, a built-in calibration that does not load, or a standard output that cannot be written.
+/// An unknown policy, a built-in calibration that does not load, or a standard output that cannot be written.
 pub fn run(options: &ListOptions) -> Result<()> {
     if let Some(id) = &options.id {
         return parameters(options, id);
@@ -160,7 +160,7 @@ fn artefacts() -> Result<Vec<Row>> {
         let known = catalogue::entry(paper, id);
         rows.push(Row::new(format!("{paper}/{id}"), known.map_or("not modelled yet", |artefact| artefact.about)));
     }
-    // Those of the comparison belong to no paper's reference.
+    // The comparison's artefacts have no reference rows.
     for artefact in catalogue::entries() {
         let id = artefact.place();
         if !rows.iter().any(|row| row.id == id) {

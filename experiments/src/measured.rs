@@ -1,7 +1,7 @@
-//! What training with data has measured and how accurate networks became: `measured/*.toml`, embedded and read strictly.
+//! Results of training with data, such as the accuracies of networks: `measured/*.toml`, embedded and parsed strictly.
 //!
-//! Such a file is written by `haversack reproduce PAPER/ARTEFACT --full`, into the folder of results as
-//! `PAPER/ARTEFACT.toml`; copied to `experiments/measured/PAPER-ARTEFACT.toml` it is what the plain command reads.
+//! `haversack reproduce PAPER/ARTEFACT --full` writes such a file into its folder, as `PAPER/ARTEFACT.toml`; copied to
+//! `experiments/measured/PAPER-ARTEFACT.toml`, it is read by `reproduce` without `--full`.
 //!
 //! ```toml
 //! digest = "0123456789abcdef"     # of all that follows: what was changed by hand is refused
@@ -45,30 +45,30 @@ use haversack_devices::registry::digest;
 use haversack_devices::text::{hint, read_toml};
 use serde::{Deserialize, Serialize};
 
-// `FILES`: the embedded files, each with what it was measured for (`paper/artefact`), its path and its text.
+// `FILES`: the embedded files, each with the artefact it was measured for (`paper/artefact`), its path and its text.
 include!(concat!(env!("OUT_DIR"), "/measured.rs"));
 
-/// The number of seeds that a measurement is made with.
+/// The number of seeds of a measurement.
 pub const SEEDS: u64 = 5;
 
-/// Every embedded file: what it was measured for, its path and its text.
+/// Every embedded file: the artefact it was measured for, its path and its text.
 pub fn files() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     FILES.iter().copied()
 }
 
-/// What was measured for `place`, a `paper/artefact`.
+/// The committed measurements for `place`, a `paper/artefact`.
 ///
 /// # Errors
-/// Nothing was, with the nearest place for which something was; a file that does not follow the schema.
+/// No measurements are committed for it, with the nearest place that has some; a file that does not follow the schema.
 pub fn committed(place: &str) -> Result<Measured> {
     let (_, file, text) = find(place)?;
     Measured::parse(file, text)
 }
 
-/// The path of what was measured for `place`, and its digest.
+/// The path of the measurements for `place`, and the digest.
 ///
 /// # Errors
-/// Nothing was.
+/// No measurements are committed for it.
 pub fn source(place: &str) -> Result<(&'static str, String)> {
     find(place).map(|(_, file, text)| (file, digest(text)))
 }
@@ -80,8 +80,8 @@ fn find(place: &str) -> Result<(&'static str, &'static str, &'static str)> {
     })
 }
 
-/// The mean of what was measured with several seeds, and half the width of its 95% interval by Student's t; zero of fewer
-/// than two values.
+/// The mean of the values measured with several seeds, and half the width of its 95% interval by Student's t; zero for
+/// fewer than two values.
 pub fn interval(values: &[f64]) -> (f64, f64) {
     let number = values.len() as f64;
     let mean = values.iter().sum::<f64>() / number.max(1.0);
@@ -95,17 +95,17 @@ pub fn interval(values: &[f64]) -> (f64, f64) {
 }
 
 impl Measured {
-    /// On what it was measured, as a figure says it: `lenet5, resnet8-cifar on glyphs, 5 seeds`.
+    /// The networks, data and seeds, as a figure states them: `lenet5, resnet8-cifar on glyphs, 5 seeds`.
     pub fn trained_on(&self) -> String {
         let seeds = if self.seeds.len() == 1 { "seed" } else { "seeds" };
         format!("{} on {}, {} {seeds}", self.networks.join(", "), self.data.join(", "), self.seeds.len())
     }
 
-    /// Reads a file; `file` is how errors name it.
+    /// Parses a file; `file` is its name in errors.
     ///
     /// # Errors
-    /// Text that does not follow the schema, one that is not whole or was changed since it was written, a value called as
-    /// another one, or with another number of seeds than the file.
+    /// Text that does not follow the schema, a file that is truncated or was changed since it was written, a duplicate
+    /// id of a value, or a value with another number of seeds than the file.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let read: Self = read_toml(file, text)?;
         for (place, MeasuredValue { id, each, .. }) in read.values.iter().enumerate() {
@@ -117,7 +117,7 @@ impl Measured {
             } else {
                 continue;
             };
-            // The line of the head of this value.
+            // The line of this value's heading.
             let mut heads = text.lines().enumerate().filter(|(_, line)| line.trim() == "[[value]]");
             let line = heads.nth(place).map_or(1, |(line, _)| line + 1);
             bail!("{file}:{line}: {message}");
@@ -133,19 +133,19 @@ impl Measured {
         Ok(read)
     }
 
-    /// The file as it is committed: the same bytes whenever it was measured.
+    /// The text of the file; the bytes are the same whenever it was measured.
     pub fn to_text(&self) -> String {
-        // A struct of numbers, words and lists of them is always TOML.
+        // A struct of numbers, texts and lists of them can always be written as TOML.
         let body = toml::to_string(self).unwrap_or_default();
         format!("# Written by the command below; not to be edited.\n{DIGEST}\"{}\"\n{body}", digest(&body))
     }
 
-    /// What was learned of what is `wanted`, if it is here.
+    /// The committed results of the training `wanted`, if they are here.
     pub(crate) fn training(&self, wanted: &Training) -> Option<&Training> {
         self.trainings.iter().find(|training| training.key == wanted.key)
     }
 
-    /// Takes in trainings, each once and by what they are of, with their networks, data and seeds.
+    /// Adds trainings, sorted and without duplicates, with their networks, data and seeds.
     pub(crate) fn take(&mut self, mut trainings: Vec<Training>) {
         trainings.sort_by_cached_key(|one| [&one.network, &one.data, &one.how, &one.key].map(String::clone));
         trainings.dedup_by(|one, other| one.key == other.key);
@@ -162,10 +162,10 @@ impl Measured {
         self.trainings = trainings;
     }
 
-    /// The value called `id`.
+    /// The value with this id.
     ///
     /// # Errors
-    /// No such value, with the nearest one.
+    /// No such value, with the nearest id.
     pub fn value(&self, id: &str) -> Result<&MeasuredValue> {
         self.values.iter().find(|value| value.id == id).with_context(|| {
             let hint = hint(id, self.values.iter().map(|value| value.id.as_str()));
@@ -173,14 +173,14 @@ impl Measured {
         })
     }
 
-    /// Adds a value from what was measured with each seed.
+    /// Adds a value from the measurements with each seed.
     pub fn add(&mut self, id: impl Into<String>, unit: &str, each: &[f64]) {
         self.values.push(MeasuredValue::new(id, unit, each));
     }
 }
 
 impl fmt::Display for Measured {
-    /// What it was measured on, in a sentence.
+    /// A sentence about the networks, data and seeds.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         let (networks, data, seeds) = (self.networks.join(", "), self.data.join(", "), seeds.join(", "));
@@ -190,34 +190,34 @@ impl fmt::Display for Measured {
     }
 }
 
-/// Significant digits that are kept of a measured value.
+/// The significant digits of a measured value.
 const DIGITS: usize = 6;
-/// What the line of a file's digest begins with.
+/// The beginning of the line with the file's digest.
 const DIGEST: &str = "digest = ";
 
-/// What the digest of a file is of: all lines after its own.
+/// The part of a file that its digest covers: all lines after the digest's own.
 fn body(text: &str) -> Option<&str> {
     let at = text.find(&format!("\n{DIGEST}"))? + 1;
     text[at..].split_once('\n').map(|(_, body)| body)
 }
 
-/// What was measured for one artefact.
+/// The measurements for one artefact.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[must_use]
 pub struct Measured {
-    /// The digest of all that follows it in its file.
+    /// The digest of everything that follows it in the file.
     #[serde(skip_serializing)]
     pub digest: String,
-    /// What was measured, in a line.
+    /// A one-line description.
     pub about: String,
-    /// How the values are known.
+    /// The kind of the values.
     pub kind: Kind,
     /// The command that measures it.
     pub command: String,
-    /// The data sets that were learned.
+    /// The data sets used for training.
     pub data: Vec<String>,
-    /// The networks that learned them.
+    /// The trained networks.
     pub networks: Vec<String>,
     /// The seeds, each of which gives one value.
     pub seeds: Vec<u64>,
@@ -226,21 +226,21 @@ pub struct Measured {
     /// The values.
     #[serde(rename = "value", default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<MeasuredValue>,
-    /// Values that came one after the other.
+    /// Series of values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<MeasuredSeries>,
-    /// What networks have learned.
+    /// The results of trainings.
     #[serde(rename = "training", default, skip_serializing_if = "Vec::is_empty")]
     pub trainings: Vec<Training>,
 }
 
-/// What was measured again and again while one network learned.
+/// Values measured repeatedly while one network was trained.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredSeries {
-    /// What code calls it; once in a file.
+    /// Its name in code, unique in the file.
     pub id: String,
-    /// The seed that it was measured with.
+    /// The seed of the training.
     pub seed: u64,
     /// Its unit; empty if it has none.
     pub unit: String,
@@ -248,11 +248,11 @@ pub struct MeasuredSeries {
     pub values: Vec<i64>,
 }
 
-/// How a value is known.
+/// The origin of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// By measuring it.
+    /// A measurement.
     #[default]
     Measured,
 }
@@ -261,7 +261,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(try_from = "Unchecked")]
 pub struct MeasuredValue {
-    /// What code calls it; once in a file.
+    /// Its name in code, unique in the file.
     pub id: String,
     /// The mean over the seeds.
     pub value: f64,
@@ -275,7 +275,7 @@ pub struct MeasuredValue {
     pub each: Vec<f64>,
 }
 
-/// A value as it stands in a file.
+/// A value in a file, before it is checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
@@ -310,7 +310,7 @@ impl TryFrom<Unchecked> for MeasuredValue {
 }
 
 impl MeasuredValue {
-    /// The mean of what was measured with each seed, with its interval; six digits are kept.
+    /// The mean over the seeds, with its interval; six digits are kept.
     pub fn new(id: impl Into<String>, unit: &str, each: &[f64]) -> Self {
         let (mean, half) = interval(each);
         Self {
@@ -325,15 +325,16 @@ impl MeasuredValue {
 }
 
 fn rounded(value: f64, digits: usize) -> f64 {
-    // The text of a float is a float.
+    // A formatted float always parses.
     format!("{value:.*e}", digits - 1).parse::<f64>().map_or(value, |rounded| rounded + 0.0)
 }
 
-/// The version of all that decides what networks learn and that no specification names: arithmetic, rounding, initial weights,
-/// the order of samples. Whoever changes one of them raises it, and trains again; a test learns a little and compares.
+/// The version of everything that affects learning but is not in a specification: arithmetic, rounding, initial
+/// weights, the order of samples. If you change any of these, increase it and train again; a test trains
+/// briefly and compares.
 const NUMERICS: u32 = 1;
 
-/// What a network learns, or is to learn.
+/// A training: what a network learns, and the results.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Training {
@@ -341,23 +342,24 @@ pub struct Training {
     pub network: String,
     /// The data.
     pub data: String,
-    /// How, in words.
+    /// The settings, in words.
     pub how: String,
-    /// The digest of all that it depends on but the seed; once in a file.
+    /// The digest of everything that it depends on except the seed, unique in the file.
     pub key: String,
-    /// What was learned with each seed.
+    /// The results with each seed.
     pub learned: Vec<Learned>,
 }
 
 impl Training {
-    /// What `network` is to learn of `data`, `how`; it depends on nothing but `depends` and the seed.
+    /// A training of `network` on `data` with the settings `how`, which depends only on `depends` and the
+    /// seed; without results.
     pub(crate) fn wanted(network: &str, data: &str, how: String, depends: &str) -> Self {
         let key = digest(&format!("numerics {NUMERICS}; {depends}"));
         Self { network: network.to_owned(), data: data.to_owned(), how, key, learned: Vec::new() }
     }
 }
 
-/// What was learned with one seed.
+/// The results with one seed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Learned {
@@ -365,10 +367,11 @@ pub struct Learned {
     pub seed: u64,
     /// The accuracy on the test part in percent, after each epoch or each measured round.
     pub accuracy: Vec<f64>,
-    /// Of a federation its rounds.
+    /// The rounds, if it was a federation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Rounds>,
-    /// The accuracy on the validation part in the end, in percent, by which settings are chosen; of what was learned now alone.
+    /// The final accuracy on the validation part in percent, by which settings are chosen; only known for
+    /// trainings of this run.
     #[serde(skip)]
     pub validation: f64,
 }
@@ -377,32 +380,32 @@ pub struct Learned {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rounds {
-    /// The numbers of those that were measured, and when they ended, in seconds.
+    /// The numbers of the measured rounds, and when they ended, in seconds.
     pub number: Vec<u32>,
     /// See above.
     pub end_s: Vec<f64>,
-    /// How long all took, in seconds, and what all phones took, in joules.
+    /// The total time in seconds, and the total energy of all phones in joules.
     pub all_s: f64,
     /// See above.
     pub energy_j: f64,
-    /// How many there were.
+    /// The number of rounds.
     pub all: u32,
-    /// Parts of phones in all of them, and what became of these.
+    /// The updates of phones in all rounds, and their outcomes.
     pub selected: u64,
-    /// Those that were taken in.
+    /// Updates that were aggregated.
     pub completed: u64,
-    /// Those of which the phone was no longer ready.
+    /// Updates lost because the phone was no longer ready.
     pub dropped: u64,
-    /// Those whose process the system ended.
+    /// Updates lost because the system killed the process.
     pub killed: u64,
-    /// Phones that were found to be ended at rest.
+    /// Phones left out because the system kills training even at rest.
     pub left_out: u64,
     /// All phones.
     pub phones: u64,
     /// Phones that can take part.
     #[serde(default, skip_serializing_if = "is_none")]
     pub eligible: u64,
-    /// Phones of which a part was taken in, and the share of all samples that they hold, in percent.
+    /// Phones with an aggregated update, and the percentage of all samples on them.
     #[serde(default, skip_serializing_if = "is_none")]
     pub contributed: u64,
     /// See above.
@@ -410,13 +413,14 @@ pub struct Rounds {
     pub reached: f64,
 }
 
-/// Whether files leave a number out: those from before it was counted have none.
+/// Whether files omit a number: older files do not have it.
 fn is_none<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
 impl Learned {
-    /// As files have it, so that what is drawn from a file is what was drawn when it was written: four digits, of times six.
+    /// Rounds the values as files do, so that figures are the same before and after writing: four
+    /// digits, six for times.
     pub(crate) fn rounded(mut self) -> Self {
         self.accuracy.iter_mut().for_each(|value| *value = rounded(*value, 4));
         if let Some(rounds) = &mut self.rounds {
@@ -538,7 +542,7 @@ mod tests {
         let learned = vec![learned(3, &[10.0, 81.256_78]), learned(0, &[11.0, 200.0 / 3.0])];
         let taught = Training { learned, ..wanted("0.1") };
         measured.take(vec![wanted("9"), taught.clone(), taught]);
-        // By their networks, data and words; one that is there twice once; four digits are kept.
+        // Ordered by networks, data and settings, without duplicates, and with four digits.
         let read = Measured::parse("m.toml", &measured.to_text()).unwrap();
         assert_eq!(
             (read.trainings.len(), &read.seeds[..], &read.networks[..]),

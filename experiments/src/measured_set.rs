@@ -10,9 +10,9 @@
 //! stack = "ncnn"
 //! ```
 //!
-//! The columns of `rows.csv` are `id`, what tells the rows apart (keys of a scenario, or what an input or output of storage
-//! and a window of stalls are made of: [`subject`]), and `what, unit, value, role, note`; a cell that is empty was not given,
-//! and a value that is empty is predicted.
+//! The columns of `rows.csv` are `id`, the columns that distinguish the rows (keys of a scenario, or the properties of
+//! transfers of storage and of windows of stalls: [`subject`]), and `what, unit, value, role, note`; an empty cell is
+//! not given, and an empty value is predicted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,24 +31,24 @@ use crate::scenario::{Kind as Written, Literal, Origin, workload};
 use crate::truth::{Embedded, FOLDER};
 use crate::{CommandError, Key, Scenario};
 
-/// What a row of training can ask for beside the figures of a run.
+/// A quantity that rows of training may have in addition to the figures of a run.
 pub(crate) const LARGEST_BATCH: &str = "largest_batch";
-/// The batches that were tried for it, between blanks.
+/// The batches that were tried for it, separated by blanks.
 const BATCHES: &str = "batches";
-/// Columns that every set has, and one that it may have.
+/// Columns that every set has; and one that is optional.
 const COLUMNS: [&str; 5] = ["id", "what", "unit", "value", "role"];
 const NOTE: &str = "note";
 
-/// What the rows of a set are of.
+/// The subject of a set's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Kind {
     /// Iterations of training, or inference.
     Training,
-    /// Inputs and outputs of flash and of compressed memory.
+    /// Transfers of flash and of compressed memory.
     Storage,
-    /// Stalls for memory in windows of a recording.
+    /// Memory stalls in windows of a recording.
     Stall,
 }
 
@@ -60,7 +60,7 @@ struct About {
     title: String,
     source: String,
     method: String,
-    /// Of stalls, the device that stands in for the one that was recorded.
+    /// For stalls, the device that is simulated instead of the recorded one.
     device: Option<String>,
     #[serde(default)]
     scenario: BTreeMap<String, toml::Value>,
@@ -76,12 +76,12 @@ pub(crate) struct Set {
     pub(crate) rows: Vec<Row>,
 }
 
-/// Something that was measured.
+/// One measurement.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) quantity: Quantity,
-    /// In the quantity's unit; `None` of what is to be predicted.
+    /// In the quantity's unit; `None` if it is to be predicted.
     pub(crate) measured: Option<f64>,
     pub(crate) role: Role,
     pub(crate) note: String,
@@ -89,7 +89,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What runs, of a row of training.
+    /// The scenario of a row of training.
     pub(crate) fn scenario(&self) -> Option<&Scenario> {
         match &self.subject {
             Subject::Training { scenario, .. } => Some(scenario),
@@ -105,7 +105,7 @@ pub(crate) fn name_of(folder: &Path) -> String {
     folder.file_name().map_or_else(|| "set".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// A place in a file of a set.
+/// A position in a file of a set.
 struct Place<'a> {
     file: &'a Arc<str>,
     line: usize,
@@ -122,7 +122,7 @@ impl Place<'_> {
 }
 
 impl Set {
-    /// A set that comes along.
+    /// A bundled set.
     ///
     /// # Errors
     /// A set that is wrong.
@@ -133,7 +133,7 @@ impl Set {
     /// The set in `folder`.
     ///
     /// # Errors
-    /// Files that are not there or are wrong, with the line and the column.
+    /// Files that are missing or wrong, with the line and the column.
     pub(crate) fn read(folder: &Path) -> Result<Self, CommandError> {
         let text = |name: &str| {
             let path = folder.join(name);
@@ -177,7 +177,7 @@ impl Set {
     }
 }
 
-/// A value of `set.toml` as a scenario's file writes it; `None` of a list or a table.
+/// A value of `set.toml` as a scenario's literal; `None` for a list or a table.
 fn literal(value: &toml::Value) -> Option<Literal> {
     let (text, kind) = match value {
         toml::Value::String(text) => (text.clone(), Written::Text),
@@ -189,7 +189,7 @@ fn literal(value: &toml::Value) -> Option<Literal> {
     Some(Literal { text, kind })
 }
 
-/// Sets the key called `name`; `others` are names that are no keys and may stand there.
+/// Sets the key named `name`; `others` are further valid names, for suggestions in errors.
 fn set_key(
     scenario: &mut Scenario,
     name: &str,
@@ -205,17 +205,17 @@ fn set_key(
     scenario.set(key, value, place.origin()).map_err(CommandError::Scenario)
 }
 
-/// The columns of `rows.csv`, and what all rows share.
+/// The columns of `rows.csv`, and the values that all rows share.
 struct Header {
     names: Vec<String>,
     kind: Kind,
-    /// The keys that all scenarios have.
+    /// The keys that all scenarios share.
     common: Scenario,
     device: Option<String>,
 }
 
 impl Header {
-    /// Checks that the columns that a row needs are there.
+    /// Checks that all required columns exist.
     fn check(&self, file: &Arc<str>) -> Result<(), CommandError> {
         let place = Place { file, line: 1 };
         let of_kind: &[&str] = match self.kind {
@@ -303,7 +303,8 @@ impl Header {
         if what == LARGEST_BATCH && batches.is_empty() {
             return Err(place.error(BATCHES, "missing; expected the batches that were tried, between blanks"));
         }
-        // What was measured ran: only the largest batch, and a phone in use, are matters of a device's memory.
+        // A measured run must have fitted into memory; only the largest batch, and a phone in use, depend on
+        // the device's memory.
         scenario.ignore_ram |= what != LARGEST_BATCH && scenario.system.is_none();
         Ok(Subject::Training { scenario: Box::new(scenario), batches })
     }
@@ -317,13 +318,13 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    /// The text of a cell; nothing where there is no such column.
+    /// The text of a cell; empty without such a column.
     fn get(&self, name: &str) -> &str {
         let at = self.header.names.iter().position(|column| column == name);
         at.and_then(|at| self.record.get(at)).unwrap_or_default().trim()
     }
 
-    /// A number of a cell.
+    /// The number in a cell.
     fn number(&self, name: &str) -> Result<f64, CommandError> {
         let text = self.get(name);
         let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -350,7 +351,8 @@ impl Cells<'_> {
     }
 }
 
-/// What a row of a kind can ask for: of training the figures of a run that are one number, and the largest batch.
+/// The quantities that a row of a kind may have: for training, the figures of a run that are a single number, and
+/// the largest batch.
 fn figures(kind: Kind) -> Vec<String> {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     match kind {
@@ -363,7 +365,7 @@ fn figures(kind: Kind) -> Vec<String> {
     }
 }
 
-/// The units that a quantity may be in, by how its name ends: each with what it is of the answer's own.
+/// The units of a quantity, by the ending of its name, each with its size in the answer's unit.
 const UNITS: [(&str, &[(&str, f64)]); 6] = [
     (
         "_bytes_per_s",
@@ -379,22 +381,22 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * KIB;
 const GIB: f64 = 1024.0 * MIB;
 
-/// A key of an answer, in a unit.
+/// A quantity of an answer, in a unit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Quantity {
     /// The key.
     pub(crate) name: String,
-    /// The unit; empty of a number.
+    /// The unit; empty for a plain number.
     pub(crate) unit: String,
-    /// One of the unit in the answer's own.
+    /// The size of the unit in the answer's unit.
     pub(crate) size: f64,
 }
 
 impl Quantity {
-    /// The key `name` in `unit`.
+    /// The quantity `name` in `unit`.
     ///
     /// # Errors
-    /// What was expected of the unit.
+    /// The expected units.
     pub(crate) fn new(name: &str, unit: &str) -> Result<Self, String> {
         let units =
             UNITS.iter().find(|(ending, _)| name.ends_with(ending)).map_or(&[("", 1.0)][..], |(_, units)| units);
@@ -406,23 +408,23 @@ impl Quantity {
     }
 }
 
-/// What was measured.
+/// The subject of a measurement.
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
-    /// A run; with the batches that were tried, where the largest of them is asked for.
+    /// A run, with the batches that were tried if the largest is the quantity.
     Training {
-        /// What runs.
+        /// The scenario of the run.
         scenario: Box<Scenario>,
         /// In the order of the file.
         batches: Vec<u64>,
     },
-    /// Transfers of a storage.
+    /// Transfers of a storage device.
     Storage(Transfers),
-    /// Counts of a window.
+    /// Counters of a window.
     Stall(Window),
 }
 
-/// Where transfers go.
+/// The target of transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// A file in flash.
@@ -431,16 +433,16 @@ pub(crate) enum Target {
     Zram,
 }
 
-/// What compressed memory holds.
+/// The contents of compressed memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Data {
     /// Pages of apps.
     Apps,
-    /// Pages that stay as they are.
+    /// Pages that cannot be compressed.
     Incompressible,
 }
 
-/// Threads that each have a number of transfers under way.
+/// Transfers by threads, each with a number in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Transfers {
     pub(crate) device: String,
@@ -450,7 +452,7 @@ pub(crate) struct Transfers {
     pub(crate) threads: u64,
     pub(crate) depth: u64,
     pub(crate) data: Data,
-    /// Whether the write cache is full before.
+    /// Whether the write cache is full beforehand.
     pub(crate) behind_cache: bool,
 }
 
@@ -475,12 +477,12 @@ impl Transfers {
     }
 }
 
-/// What the kernel counted in a window, in pages of 4 KiB.
+/// The kernel's counters in a window, in pages of 4 KiB.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
-    /// The device that stands in.
+    /// The device that is simulated.
     pub(crate) device: String,
-    /// Seconds.
+    /// The length in seconds.
     pub(crate) duration: f64,
     pub(crate) counted: Counters,
 }
@@ -503,7 +505,7 @@ impl Window {
             *number = cells.number(column)?;
         }
         let [duration, rest @ ..] = numbers;
-        // A float cast saturates: the kernel's shadow entries are not exact, and a difference may be negative.
+        // A float cast saturates: the kernel's shadow entries are not exact, so a difference may be negative.
         let [pswpin, workingset_refault_file, pswpout, pgscan_direct, pgsteal_direct, allocstall] =
             rest.map(|number| number as u64);
         let counted = Counters {

@@ -1,4 +1,4 @@
-//! `haversack model`: what a network weighs, as PyTorch's tools count it.
+//! `haversack model`: a network's parameters, operations and memory, counted as PyTorch's tools do.
 
 use clap::Args;
 use haversack_workloads::counts::{count, layers};
@@ -11,32 +11,32 @@ use crate::scenario::{Fault, InputShape, Origin, ScenarioError, workload};
 use crate::texts::text;
 use crate::{CommandError, Key, Result};
 
-/// What `model` is asked for.
+/// The options of `model`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/model.txt"))]
 pub struct ModelOptions {
-    /// A model of `list models`, or an ONNX file
+    /// Model of `haversack list models`, or an ONNX file
     #[arg(value_name = "NAME|FILE.onnx")]
     pub model: String,
-    /// Samples of a mini-batch
+    /// Mini-batch size
     #[arg(long, value_name = "N", default_value = "1", allow_hyphen_values = true)]
     pub batch: String,
-    /// The shape of a sample, such as 3x96x96 or 256 [default: the model's own]
+    /// Shape of one sample, such as 3x96x96 or 256 [default: the model's own]
     #[arg(long, value_name = "SHAPE", allow_hyphen_values = true)]
     pub input: Option<String>,
-    /// The weights of a file that are trained, and no others: names, or patterns such as head.*, between commas
+    /// Train only these weights of the file: comma-separated names or patterns such as head.*
     #[arg(long, value_name = "NAMES")]
     pub trainable: Option<String>,
-    /// The weights of a file that are not trained, likewise
+    /// Freeze these weights of the file: comma-separated names or patterns
     #[arg(long, value_name = "NAMES")]
     pub frozen: Option<String>,
-    /// The outputs of a file that the loss is over [default: all that depend on a trained weight]
+    /// Outputs of the file that the loss is over, comma-separated [default: all that depend on a trained weight]
     #[arg(long, value_name = "NAMES")]
     pub outputs: Option<String>,
-    /// Also lists the operators, with what each adds to the counts
+    /// Also list the operators, with the counts of each
     #[arg(long)]
     pub layers: bool,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -44,7 +44,7 @@ pub struct ModelOptions {
 /// Counts the model and prints the figures.
 ///
 /// # Errors
-/// An unknown model, a file that is no network, a batch or an input that it cannot take.
+/// An unknown model, a file that does not contain a network, a batch or an input that it cannot take.
 pub fn run(options: &ModelOptions) -> Result<()> {
     let (model, batch) = (options.model.as_str(), options.batch.as_str());
     let wrong = |key: Key, fault: Fault| ScenarioError::new(Origin::Flag, key.name(), fault);
@@ -81,7 +81,7 @@ pub fn run(options: &ModelOptions) -> Result<()> {
     options.format.print(text, || answer.clone())
 }
 
-/// Whether any figure could pass what an integer holds.
+/// Whether any figure could overflow an integer.
 fn overflows(network: &Network, samples: u64) -> bool {
     let of = |extent: haversack_workloads::Extent| {
         u128::from(extent.fixed) + u128::from(extent.per_sample) * u128::from(samples)

@@ -1,4 +1,4 @@
-//! What memory a phone in use leaves to training at a moment of its user's day.
+//! The memory that a phone in use leaves to training at a moment of its user's day.
 
 use haversack_devices::{Bytes, Device, Nanos, System};
 use haversack_policies::budget::{BudgetRule, Sample, SwapKind};
@@ -9,7 +9,7 @@ use haversack_training::{AtRest, watch};
 use crate::scenario::{app_changes, phone_in_use};
 use crate::{CommandError, Result};
 
-/// A phone and what runs on it.
+/// A phone and the system and apps that run on it.
 pub(crate) struct Watched {
     pub(crate) device: Device,
     pub(crate) system: System,
@@ -18,35 +18,36 @@ pub(crate) struct Watched {
     pub(crate) footprints: FootprintTable,
 }
 
-/// What a phone leaves at the end of a window.
+/// The memory that a phone leaves at the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     /// `MemAvailable`.
     pub(crate) available: Bytes,
-    /// That less what reclaim keeps, FedHybrid's `M_safe`.
+    /// `available` without the pages that reclaim keeps, FedHybrid's `M_safe`.
     pub(crate) safe: Bytes,
-    /// FedHybrid's prediction, whose window is the whole one.
+    /// FedHybrid's prediction, over the whole window.
     pub(crate) predicted: Bytes,
 }
 
 impl Watched {
     /// # Errors
-    /// A device and a system that do not go together.
+    /// A device and a system that do not fit together.
     pub(crate) fn new(device: Device, system: System, model: UsageModel, footprints: FootprintTable) -> Result<Self> {
         let phone = phone_in_use(&device, &system, Vec::new()).map_err(CommandError::input)?;
         let at_rest = AtRest::of(&phone).map_err(CommandError::failed)?;
         Ok(Self { device, system, at_rest, model, footprints })
     }
 
-    /// What the phone leaves at rest, without any app.
+    /// The memory that the phone leaves at rest, without any app.
     pub(crate) fn at_rest(&self) -> Bytes {
         self.at_rest.available()
     }
 
-    /// What a service in the background sees, once a second for `window`, while the apps of `timeline` run and nobody trains.
+    /// The memory seen by a background service, once a second for `window`, while the apps of `timeline` run
+    /// and nothing trains.
     ///
     /// # Errors
-    /// A device and a system that do not go together, or memory that even the kernel's own killer does not free.
+    /// A device and a system that do not fit together, or memory that even the kernel's own killer does not free.
     pub(crate) fn moment(&self, timeline: &AppTimeline, window: Nanos, seed: u64) -> Result<Moment> {
         Ok(self.moment_and_after(timeline, window, window, seed)?.0)
     }

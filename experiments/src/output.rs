@@ -1,6 +1,6 @@
-//! The standard streams: results on one, everything else on the other, and a closed pipe is no fault.
+//! The standard streams: results go to stdout, everything else to stderr, and a closed pipe is not an error.
 //!
-//! A figure that a command draws into one file, which `--plot` names.
+//! Also the figure that a command draws into the file of `--plot`.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -17,15 +17,15 @@ use crate::{CommandError, Result};
 /// How a command prints its result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people.
+    /// Text.
     #[default]
     Text,
-    /// For programs.
+    /// JSON.
     Json,
 }
 
 impl Format {
-    /// Prints what is asked for: `text`, or `json`.
+    /// Prints `text` or `json`, depending on the format.
     ///
     /// # Errors
     /// As [`print`].
@@ -40,7 +40,7 @@ impl Format {
 /// Prints `text` as the command's result.
 ///
 /// # Errors
-/// A standard output that cannot be written, or that nobody reads any more.
+/// A standard output that cannot be written, or that its reader has closed.
 pub fn print(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(plain(text).as_bytes()).and_then(|()| out.flush()).map_err(CommandError::output)
@@ -54,36 +54,36 @@ pub fn print_json(value: &Value) -> Result<()> {
     print(&format!("{value:#}\n"))
 }
 
-/// Says what the user may not expect.
+/// Prints a warning to stderr.
 pub fn warn(message: &dyn Display) {
     say("warning", message);
 }
 
-/// Says what a result rests on.
+/// Prints a note to stderr: what a result depends on.
 pub fn note(message: &dyn Display) {
     say("note", message);
 }
 
-/// Says what a message is, and the message.
+/// Prints a message to stderr, with its kind in front.
 pub fn say(what: &str, message: &dyn Display) {
-    // Where nobody listens there is nobody to tell.
+    // A closed stderr leaves nowhere to report the error.
     let _ = writeln!(io::stderr().lock(), "{what}: {}", plain(&message.to_string()));
 }
 
-/// The text without characters that would move a terminal's cursor or change its colours; names bring them along.
+/// The text without characters that would move a terminal's cursor or change its colours; names may contain them.
 fn plain(text: &str) -> Cow<'_, str> {
     let moves = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(moves) { text.replace(moves, "\u{fffd}").into() } else { text.into() }
 }
 
-/// Puts the keys of `more` behind those of `value`.
+/// Appends the keys of `more` to `value`.
 pub(crate) fn join(value: &mut Value, more: Value) {
     if let (Value::Object(value), Value::Object(more)) = (value, more) {
         value.extend(more);
     }
 }
 
-/// Checks that what is written under these flags is not one of the `inputs` that are read, and that no other flag names it.
+/// Checks that no output file of these flags is also one of the `inputs` or the file of another flag.
 ///
 /// # Errors
 /// The flag, and the file.
@@ -105,7 +105,7 @@ pub(crate) fn check_apart<'p>(
     Ok(())
 }
 
-/// Whether `path` is a device or a FIFO, which takes whatever comes.
+/// Whether `path` is a device or a FIFO, to which several flags may write.
 fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }

@@ -1,7 +1,7 @@
-//! The papers as data, and how ours stands beside them: artefacts, rows of the reference with their status, readings, notes
-//! and predicates; answers, verdicts and what they come to.
+//! The papers as data, compared with our results: artefacts, rows of the reference with their status, readings, notes
+//! and predicates; answers, verdicts and summaries of them.
 //!
-//! Nothing here simulates: [`crate::reproduce`] runs artefacts and hands their answers in.
+//! Nothing is simulated here: [`crate::reproduce`] runs artefacts and passes their answers in.
 
 pub mod catalogue;
 pub mod cells;

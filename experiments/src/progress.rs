@@ -1,4 +1,4 @@
-//! How far long work has come: a bar on a terminal, elsewhere a line now and then; and what to say if it ends early.
+//! Progress of long work: a bar on a terminal, otherwise a line now and then; and the message for work that ends early.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::path::Path;
@@ -9,22 +9,22 @@ use indicatif::{DecimalBytes, HumanCount, ProgressBar, ProgressStyle};
 
 use crate::cache::lock;
 
-/// No line follows another sooner.
+/// The least time between two lines.
 const SOONEST: Duration = Duration::from_secs(10);
-/// A line comes for each such part of the work that is done ...
+/// A line is printed for each such part of the work that is done ...
 const PARTS: u64 = 10;
-/// ... and after this time whatever was done.
+/// ... and after this time in any case.
 const LATEST: Duration = Duration::from_secs(60);
-/// What is done in so many parts of the work says how long the rest takes; of less it is not to be believed.
+/// The remaining time is estimated once one part in this many is done; before that the estimate is unreliable.
 const BELIEVED: u64 = 20;
 
-/// What is counted.
+/// The unit of progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Things of this name, in the plural.
     Number(&'static str),
-    /// Such of which some take much longer than others: nobody knows how long the rest takes, so that the time since the
-    /// beginning is told, and what runs.
+    /// Like `Number`, but with very different durations: the remaining time cannot be estimated, so the elapsed time
+    /// and the running items are shown.
     Uneven(&'static str),
     /// Bytes.
     Bytes,
@@ -55,20 +55,20 @@ impl Amount {
     }
 }
 
-/// The work that is told, within which all other work is a part.
+/// The outermost work that reports progress; all other work is part of it.
 static OUTERMOST: Mutex<Weak<Told>> = Mutex::new(Weak::new());
 
-/// How far a piece of work has come, told on the standard error while it goes on, always in one line: work that begins within
-/// other work is told at the end of the line of that.
+/// Progress of a piece of work, shown on stderr while it runs, always in one line: work that begins within other work
+/// is shown at the end of that line.
 pub struct Progress {
     told: Arc<Told>,
-    /// Of work within other work.
+    /// The count of work that runs within other work.
     within: Option<Mutex<Count>>,
     begun: Instant,
 }
 
 impl Progress {
-    /// Work of `all`, of which `done` was done before.
+    /// Work of `all` items, of which `done` were done before.
     pub fn new(amount: Amount, all: u64, done: u64) -> Self {
         let count = Count { amount, all, before: done, done };
         let mut outermost = lock(&OUTERMOST);
@@ -87,7 +87,7 @@ impl Progress {
         Self { told, within: None, begun: Instant::now() }
     }
 
-    /// So much more is done.
+    /// Counts `more` as done.
     pub fn inc(&self, more: u64) {
         let Some(within) = &self.within else {
             self.told.bar.inc(more);
@@ -100,19 +100,19 @@ impl Progress {
         self.told.tell(0, |lines| lines.within = text);
     }
 
-    /// `what` runs for as long as the answer is held.
+    /// Shows `what` as running until the returned guard is dropped.
     #[must_use]
     pub fn runs(&self, what: String) -> Running<'_> {
         self.told.tell(0, |lines| lines.running.push(what.clone()));
         Running { told: &self.told, what }
     }
 
-    /// `reader`, whose bytes count as they are read.
+    /// Wraps `reader`; its bytes count as they are read.
     pub fn reading<R: Read>(&self, reader: R) -> impl Read {
         Reading { reader, progress: self }
     }
 
-    /// Nothing more is to come.
+    /// Ends the progress: nothing more will be counted.
     pub fn finish(&self) {
         if self.within.is_none() {
             self.told.bar.finish_and_clear();
@@ -129,7 +129,7 @@ impl Drop for Progress {
     }
 }
 
-/// What runs, until it is dropped.
+/// A running item, shown until this guard is dropped.
 pub struct Running<'p> {
     told: &'p Told,
     what: String,
@@ -145,17 +145,17 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Where work is told.
+/// The destination of progress: the bar, or lines.
 struct Told {
     bar: ProgressBar,
-    /// Lines stand for the bar.
+    /// Whether lines are printed instead of the bar.
     hidden: bool,
     lines: Mutex<Lines>,
     begun: Instant,
 }
 
 impl Told {
-    /// Tells that `more` is done and what `change` makes of the line.
+    /// Reports that `more` is done, after `change` has updated the line.
     fn tell(&self, more: u64, change: impl FnOnce(&mut Lines)) {
         let mut lines = lock(&self.lines);
         change(&mut lines);
@@ -163,23 +163,23 @@ impl Told {
         if !self.hidden {
             self.bar.set_message(lines.running());
         } else if let Some(line) = line {
-            // Where nobody listens there is nobody to tell.
+            // A closed stderr leaves nowhere to report the error.
             let _ = writeln!(io::stderr().lock(), "{line}");
         }
     }
 }
 
-/// How much is done.
+/// The number of items done.
 struct Count {
     amount: Amount,
     all: u64,
-    /// What was done before the work began.
+    /// Items that were done before the work began.
     before: u64,
     done: u64,
 }
 
 impl Count {
-    /// "60 of 100 runs, about 4.0 h left", so long after the beginning.
+    /// "60 of 100 runs, about 4.0 h left", `since` the beginning.
     fn text(&self, since: Duration) -> String {
         let (text, new) = (self.amount.text(self.done, self.all), self.done - self.before);
         if matches!(self.amount, Amount::Uneven(_)) {
@@ -192,13 +192,13 @@ impl Count {
     }
 }
 
-/// The lines that stand for the bar where there is no terminal.
+/// The lines that are printed instead of the bar where stderr is not a terminal.
 struct Lines {
     count: Count,
-    /// What was done at the last line, and when that was.
+    /// The number done at the last line, and the time of that line.
     told: u64,
     last: Duration,
-    /// What runs, and how far work has come within it that began last.
+    /// The running items, and the progress of the newest work within them.
     running: Vec<String>,
     within: String,
 }
@@ -229,7 +229,7 @@ impl Lines {
     }
 }
 
-/// Seconds as far as they are to be believed: `40 s`, `3 min`, `2.5 h`.
+/// Seconds, rounded to the precision of the estimate: `40 s`, `3 min`, `2.5 h`.
 fn about(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 90.0 => format!("{:.0} s", (seconds / 10.0).ceil() * 10.0),
@@ -251,7 +251,7 @@ impl<R: Read> Read for Reading<'_, R> {
     }
 }
 
-/// How far work had come that ended early, and how it goes on.
+/// The progress of work that ended early, and how to resume it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("stopped after {}; `{command}` goes on", Amount::Number(things).text(*done, *all))]
 pub struct Stopped {
@@ -261,11 +261,11 @@ pub struct Stopped {
     pub all: u64,
     /// ... of what, in the plural.
     pub things: &'static str,
-    /// The command that goes on.
+    /// The command that resumes the work.
     pub command: String,
 }
 
-/// A path as a word of a command line, in quotation marks if a shell would take it apart.
+/// A path as one word of a command line, quoted if a shell would split it.
 pub fn word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:,@".contains(c);

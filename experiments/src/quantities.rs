@@ -1,5 +1,4 @@
-//! Quantities as people read them: three significant digits, in a unit that leaves few zeros; and what several
-//! numbers come to.
+//! Quantities for people: three significant digits, in a unit that leaves few zeros; and statistics of several numbers.
 
 use std::fmt::Display;
 
@@ -7,7 +6,7 @@ use haversack_devices::{Bytes, Nanos};
 use haversack_reports::table::three_digits;
 use statrs::statistics::{Data, OrderStatistics};
 
-/// A unit, and how much of the quantity's own it is.
+/// A unit, and its size in the base unit of the quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[must_use]
 pub struct Unit {
@@ -41,7 +40,7 @@ impl Unit {
         fits.or(units.first()).copied().unwrap_or(unit("", 1.0))
     }
 
-    /// `number` of the quantity's own unit in this one, without its symbol.
+    /// `number`, given in the base unit, in this unit, without the symbol.
     pub fn number(self, number: f64) -> String {
         three_digits(number / self.size)
     }
@@ -61,7 +60,7 @@ pub fn size(bytes: Bytes) -> String {
     Unit::of_sizes(bytes).with_symbol(bytes.as_f64())
 }
 
-/// A share as `12.3%`; of less than a thousandth there is no more to say.
+/// A fraction as `12.3%`; fractions below a thousandth are shown as a bound.
 pub fn percent(share: f64) -> String {
     if share > 0.0 && share < 1e-3 { "<0.1%".to_owned() } else { format!("{}%", three_digits(100.0 * share)) }
 }
@@ -72,23 +71,24 @@ pub(crate) fn counted<N: Display + PartialEq + From<u8>>(count: N, one: &str, ma
     format!("{count} {}", if is_one { one } else { many })
 }
 
-/// A line that says, between `before` and `after`, how many more there are of `all` than are `shown`; none if there are no more.
+/// A line with the number of items of `all` that are not among the `shown`, between `before` and `after`;
+/// empty if all are shown.
 pub(crate) fn more(before: &str, all: usize, shown: usize, after: &str) -> String {
     if all > shown { format!("{before}and {} more{after}\n", all - shown) } else { String::new() }
 }
 
-/// The first `most` names, and how many more there are of `all`.
+/// The first `most` names, and how many of `all` are left out.
 pub(crate) fn cut(names: &[String], most: usize, all: usize) -> String {
     let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
     if all > most { format!("{shown} and {} more", all - most) } else { shown }
 }
 
-/// The middle value, or the mean of the two in the middle; `None` of none.
+/// The middle value, or the mean of the two in the middle; `None` without values.
 pub fn median(values: Vec<f64>) -> Option<f64> {
     (!values.is_empty()).then(|| OrderStatistics::median(&mut Data::new(values)))
 }
 
-/// The lowest and the highest of `values`; `None` of none.
+/// The lowest and the highest of `values`; `None` if there are none.
 pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     values.into_iter().fold(None, |range, value| {
         let (lo, hi) = range.unwrap_or((value, value));
@@ -96,7 +96,7 @@ pub fn range(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// The mean of `values`; `None` of none.
+/// The mean of `values`; `None` if there are none.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

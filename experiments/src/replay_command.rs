@@ -1,4 +1,4 @@
-//! `haversack replay`: a recorded operator log with less memory than it had.
+//! `haversack replay`: replays a recorded operator log with less memory than it had.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,40 +12,40 @@ use serde_json::{Value, json};
 use crate::output::Format;
 use crate::{CommandError, Result};
 
-/// The policy whose rules logs are replayed by.
+/// The policy that replays logs.
 const POLICY: &str = "dtr";
 
-/// What `replay` is asked for.
+/// The options of `replay`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/replay.txt"))]
 pub struct ReplayOptions {
-    /// The recorded log, one JSON instruction a line
+    /// Recorded log, one JSON instruction per line
     #[arg(value_name = "LOG")]
     pub log: PathBuf,
-    /// The policy; only dtr replays logs
+    /// Policy; only dtr replays logs
     #[arg(long, value_name = "ID", default_value = "dtr")]
     pub policy: String,
-    /// dtr, dtr-eq, dtr-local, msps, lru or size
+    /// Eviction heuristic: dtr, dtr-eq, dtr-local, msps, lru or size
     #[arg(long, value_name = "NAME", default_value = "dtr")]
     pub heuristic: String,
-    /// The memory, as a share of the log's own peak
+    /// Memory limit, as a fraction of the log's peak
     #[arg(long, value_name = "R", allow_hyphen_values = true)]
     pub memory_ratio: f64,
-    /// Stops once the log takes this many times its own time [default: 4.0]
+    /// Stop once the log takes this many times its original time [default: 4.0]
     #[arg(long, value_name = "X", allow_hyphen_values = true)]
     pub overhead_limit: Option<f64>,
-    /// Also prints how many operators a second were replayed
+    /// Also print how many operators were replayed per second
     #[arg(long)]
     pub timing: bool,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
-/// Replays the log and prints how it went. Running out of memory or time is an answer, not an error.
+/// Replays the log and prints the outcome. Running out of memory or time is an outcome, not an error.
 ///
 /// # Errors
-/// A log that cannot be read or is none, a policy that replays none, settings that no replay can have.
+/// A file that cannot be read or is not a log, a policy that cannot replay logs, settings that no replay can have.
 pub fn run(options: &ReplayOptions) -> Result<()> {
     if options.policy != POLICY {
         registry::find(&options.policy).map_err(|error| match error {
@@ -66,7 +66,7 @@ pub fn run(options: &ReplayOptions) -> Result<()> {
 fn to_json(outcome: &Outcome, speed: Option<f64>) -> Value {
     let mut answer = json!({
         "status": outcome.status.as_str(),
-        // Of what ran until memory was short there is nothing to compare.
+        // A run that ended early for lack of memory has no time to compare.
         "slowdown": (outcome.status != Status::Oom).then_some(outcome.slowdown),
         "clock_final": outcome.clock_final,
         "evictions": outcome.evictions,

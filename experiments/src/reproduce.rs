@@ -1,8 +1,8 @@
-//! `reproduce`: the papers' artefacts, simulated, each number beside the paper's own.
+//! `reproduce`: simulates the papers' artefacts and compares each number with the paper's own.
 //!
-//! [`run`] selects rows of the [reference](crate::papers::reference), runs the [`Artefact`]s that answer them, judges the
-//! answers ([`crate::papers::cells`]) and writes figures, `cells.csv`, `index.html` and `run.json`. The artefacts are handed in by the caller: nothing here
-//! knows a paper.
+//! [`run`] selects rows of the [reference](crate::papers::reference), runs the [`Artefact`]s that answer them, judges
+//! the answers ([`crate::papers::cells`]) and writes figures, `cells.csv`, `index.html` and `run.json`. The caller
+//! passes the artefacts in: no code here depends on a paper.
 
 mod artefact;
 mod content;
@@ -42,17 +42,17 @@ use crate::{Cache, CommandError, Result, output};
 /// The table of a reproduction's rows, in its folder.
 pub const CELLS: &str = "cells.csv";
 
-/// What a reproduction came to, beside its files.
+/// The result of a reproduction, in addition to its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reproduction {
     /// The report for a terminal.
     pub report: String,
-    /// `paper/artefact: why`, one for each thing that went wrong; empty where all is well.
+    /// `paper/artefact: why`, one for each failure; empty if everything succeeded.
     pub failures: Vec<String>,
 }
 
 impl Reproduction {
-    /// What went wrong, if anything did; everything else was written.
+    /// The failures as an error, if there were any; all other files were written.
     pub fn failure(&self) -> Option<CommandError> {
         let failures = self.failures.join("\n  ");
         let says = format!("the rest was written, but this went wrong:\n  {failures}");
@@ -60,31 +60,31 @@ impl Reproduction {
     }
 }
 
-/// Reproduces what the options select from these artefacts, beside the errors of rows that were left out of a fit, and prints
-/// the report.
+/// Reproduces the artefacts that the options select, shows the leave-one-out errors of fitted rows, and
+/// prints the report.
 ///
 /// # Errors
-/// As [`reproduce`]; artefacts that failed.
+/// As [`reproduce`]; failed artefacts.
 pub fn run(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &Errors) -> Result<()> {
     print(&reproduce(options, artefacts, left_out)?)
 }
 
-/// Prints the report; artefacts that failed are an error.
+/// Prints the report; failed artefacts are an error.
 fn print(reproduction: &Reproduction) -> Result<()> {
     let printed = output::print(&reproduction.report);
     match (printed, reproduction.failure()) {
-        // A reader that has had enough is no failure, and hides none.
+        // A closed stdout is not a failure, and must not hide one.
         (Ok(()) | Err(CommandError::OutputClosed), Some(failure)) => Err(failure),
         (printed, _) => printed,
     }
 }
 
-/// Reproduces what the options select from these artefacts, and writes all files.
+/// Reproduces the artefacts that the options select, and writes all files.
 ///
 /// # Errors
-/// An unknown selector, a folder that cannot be used or that holds artefacts of other calibrations, before anything is
-/// written; a file that cannot be written; Ctrl-C. An artefact that fails is no error: its rows have no answer, and it is
-/// among the failures.
+/// An unknown selector, a folder that cannot be used or that contains artefacts made with other calibrations, before
+/// anything is written; a file that cannot be written; Ctrl-C. A failed artefact is not an error: its rows have no
+/// answer, and it is listed among the failures.
 pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &Errors) -> Result<Reproduction> {
     let reference = Reference::load().map_err(CommandError::failed)?;
     let readings = Readings::load(&reference).map_err(CommandError::failed)?;
@@ -100,7 +100,7 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &
     let owned = OutputFolder::claim(out, &record::owner(options), options.work.overwrite, &files)?;
     let resume = owned.goes_on(&options.work)?;
     let Holdings { parts, keeps_more } = Holdings::new(sources, &asked, out, &owned.recorded("artefacts"))?;
-    // What is kept was asked for once, and stands in the record and on the page before what is asked for now.
+    // Kept artefacts were selected in an earlier run; the record and the page list their selectors first.
     let mut selection = asked;
     if keeps_more {
         let mut selectors = owned.recorded(record::SELECTION);
@@ -120,7 +120,7 @@ pub fn reproduce(options: &ReproduceOptions, artefacts: &[Artefact], left_out: &
     pool(options.work.jobs)?.install(|| go_on(&job, owned, &log, options.to_go_on()))
 }
 
-/// The artefacts of a folder, those that were asked for and those that it keeps.
+/// The artefacts of a folder: the selected ones and those kept from earlier runs.
 struct Reproducing<'r> {
     sources: Sources<'r>,
     selection: &'r Selection<'r>,
@@ -136,7 +136,7 @@ impl<'r> Job for Reproducing<'r> {
     const NAME: &'static str = "reproduction";
     const THINGS: &'static str = "artefacts";
     const LOG: &'static str = KEPT;
-    /// Those of artefacts come to them, which are claimed one by one.
+    /// Files of the artefacts are claimed one by one, in addition to these.
     const FILES: &'static [&'static str] = &[];
 
     fn working(&self) -> Vec<String> {
@@ -156,7 +156,7 @@ impl<'r> Job for Reproducing<'r> {
         Some(self.parts[part as usize].id().join("/"))
     }
 
-    /// What is kept beside what was asked for does not count.
+    /// Kept artefacts that are not selected do not count.
     fn steps(&self, part: u64) -> u64 {
         u64::from(self.parts[part as usize].is_asked)
     }
@@ -166,12 +166,12 @@ impl<'r> Job for Reproducing<'r> {
         Ok(u64::from(*is_asked && matches!(work, Work::Kept(_))))
     }
 
-    /// All of them are in the folder's table and on its page.
+    /// All artefacts are in the folder's table and on its page.
     fn is_done(&self, _part: u64, _before: u64) -> bool {
         false
     }
 
-    /// Runs an artefact, which is on the disc as soon as it is finished.
+    /// Runs an artefact, whose files are written as soon as it is finished.
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Finished<'r>> {
         let Sources { options, reference, readings, .. } = self.sources;
         let task = match &self.parts[part as usize].work {

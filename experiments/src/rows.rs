@@ -1,9 +1,9 @@
-//! Rows of a kind as a data frame, a column at a time.
+//! Rows of one type as a data frame, built one column at a time.
 
 use haversack_reports::FrameError;
 use polars::prelude::{Column, DataFrame, IntoColumn, NamedFrom, Series};
 
-/// Rows, and the columns that were made of them.
+/// Rows, and the columns that were made from them.
 pub(crate) struct Rows<'r, R> {
     rows: &'r [R],
     columns: Vec<Column>,
@@ -15,7 +15,7 @@ impl<'r, R> Rows<'r, R> {
         Self { rows, columns: Vec::new() }
     }
 
-    /// The same with a column more: what `value` says of each row.
+    /// Adds a column with the `value` of each row.
     pub(crate) fn with<T, Of: ?Sized>(mut self, name: &str, value: impl Fn(&'r R) -> T) -> Self
     where
         Series: NamedFrom<Vec<T>, Of>,
@@ -24,7 +24,7 @@ impl<'r, R> Rows<'r, R> {
         self
     }
 
-    /// The same with other columns of these rows.
+    /// Adds other columns of these rows.
     pub(crate) fn and(mut self, columns: impl IntoIterator<Item = Column>) -> Self {
         self.columns.extend(columns);
         self
@@ -33,13 +33,13 @@ impl<'r, R> Rows<'r, R> {
     /// All columns in their order.
     ///
     /// # Errors
-    /// Two columns of a name.
+    /// Two columns with the same name.
     pub(crate) fn frame(self) -> Result<DataFrame, FrameError> {
         DataFrame::new_infer_height(self.columns).map_err(FrameError::Encode)
     }
 }
 
-/// Rows with a column more for each of some fields, which has the field's name.
+/// Adds a column for each of some fields, named after the field.
 macro_rules! with_fields {
     ($rows:expr; $($field:ident),+) => { $rows$(.with(stringify!($field), |row| row.$field))+ };
 }

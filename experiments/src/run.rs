@@ -1,7 +1,7 @@
 //! One run: from a scenario to a machine, a graph and budgets, and from there to a record.
 //!
-//! Everything a run needs is worked out in [`Plan::new`]; [`Plan::run`] only simulates, so a plan is run
-//! as often and on as many threads as one likes.
+//! [`Plan::new`] computes everything that a run needs; [`Plan::run`] only simulates, so a plan can be run repeatedly
+//! and on several threads.
 
 mod budgets;
 mod outcome;
@@ -36,19 +36,20 @@ pub struct Plan {
     pub graph: Arc<TrainingGraph>,
     /// The budgets in bytes and nanoseconds.
     pub budgets: Budgets,
-    /// What those in percent are of.
+    /// The reference of budgets in percent.
     pub references: References,
-    /// What to record beside the results.
+    /// Optional recordings, in addition to the results.
     pub observe: Observe,
-    /// The policy that a program has brought, in the place of the scenario's; `None` without one.
+    /// A policy from a program that replaces the scenario's; `None` without one.
     pub brought: Option<Brought>,
 }
 
 impl Plan {
-    /// Works out everything that the run of `scenario` needs, sharing what it can with other users of `cache`.
+    /// Prepares the run of `scenario`, sharing values with other users of `cache`.
     ///
     /// # Errors
-    /// [`PlanError`]: a scenario that is wrong, or a percentage of what `original` needs where `original` does not run.
+    /// [`PlanError`]: a scenario that is wrong, or a percentage of the need of `original` where
+    /// `original` does not run.
     pub fn new(scenario: &Scenario, cache: &Cache) -> Result<Self, PlanError> {
         let resolved = scenario.resolve_in(cache)?;
         let graph = graph_of(&resolved, cache)?;
@@ -56,7 +57,7 @@ impl Plan {
         Ok(Self { resolved, graph, budgets, references, observe: Observe::default(), brought: None })
     }
 
-    /// The scenario, nothing left open.
+    /// The scenario, with all defaults filled in.
     pub fn scenario(&self) -> &Scenario {
         &self.resolved.scenario
     }
@@ -72,8 +73,8 @@ impl Plan {
         [budgets.memory, references.memory, budgets.activations, references.activations]
     }
 
-    /// The same run under a policy that a program has brought. The scenario's own, for which it was planned, has said which
-    /// graph is executed and where: of `original` it is what the stack executes anyway.
+    /// The same run under a policy from a program. The scenario's own policy, for which it was planned, has determined
+    /// the graph and the processor: for `original`, those that the stack uses by default.
     #[must_use]
     pub fn under(mut self, policy: Brought) -> Self {
         self.resolved.scenario.policy.clone_from(&policy.name);
@@ -81,10 +82,10 @@ impl Plan {
         self
     }
 
-    /// A fresh policy with the scenario's parameters, or the one that was brought.
+    /// A new policy with the scenario's parameters, or the one from the program.
     ///
     /// # Errors
-    /// None that resolving has not found already.
+    /// None that resolving has not reported already.
     pub fn policy(&self) -> Result<Box<dyn Policy>, PolicyError> {
         if let Some(brought) = &self.brought {
             return Ok(brought.build());
@@ -94,7 +95,7 @@ impl Plan {
         registry::build(&scenario.policy, &set)
     }
 
-    /// The number format of the arithmetic: the scenario's, or one that the policy brings along.
+    /// The number format of the arithmetic: the scenario's, or one that the policy sets.
     pub fn arithmetic(&self) -> Precision {
         let schedule = with_setting(self.machine(), &self.job(), |setting| {
             self.policy().and_then(|mut policy| policy.prepare(setting))
@@ -123,47 +124,49 @@ impl Plan {
     /// Simulates the run.
     ///
     /// # Errors
-    /// [`RunError`], as the executor has it.
+    /// [`RunError`], from the executor.
     pub fn run(&self) -> Result<Record, RunError> {
         self.run_on(self.machine())
     }
 
-    /// The memory of the device that its system leaves, where the run has it for itself and keeps to it: on a phone in use
-    /// the system's model shares it out.
+    /// The memory that the device's system leaves, if the run has the device to itself and respects the limit; `None`
+    /// on a phone in use, where the system's model divides the memory.
     pub fn device_memory(&self) -> Option<Bytes> {
         (self.resolved.phone.is_none() && !self.scenario().ignore_ram).then(|| self.left())
     }
 
-    /// What the device's system and the process itself leave for tensors.
+    /// The memory that the device's system and the process itself leave for tensors.
     fn left(&self) -> Bytes {
         self.resolved.device.available().saturating_sub(self.resolved.stack.process())
     }
 
-    /// The memory that `record` is of as the device's system sees it. A board's GPU has its memory from the system that all
-    /// share, which ends a process before the framework learns that its cached blocks are wanted.
+    /// The memory of `record` from the point of view of the device's system. A board's GPU shares the system's memory:
+    /// the system ends the process before the framework can release its cached blocks.
     pub fn footprint(&self, record: &Record) -> Bytes {
         let shares = self.resolved.device.constants.form == Some(Form::Board);
         if shares { record.reserved } else { record.peak_memory }
     }
 
-    /// Whether a run of so much memory takes more than the device has, which one that has it for itself may.
+    /// Whether a run with `taken` memory uses more than the device has, which is possible only if the run has
+    /// the device to itself.
     pub fn exceeds_ram(&self, taken: Bytes) -> bool {
         self.resolved.phone.is_none() && taken > self.left()
     }
 
-    /// Simulates the run within the device's own memory: one that holds more has that as its budget, which the policy may
-    /// keep to. In more memory an allocator's gaps may be worse: where a smaller budget works alone, the run keeps to that.
+    /// Simulates the run within the device's own memory: if it needs more, that memory becomes its budget, which
+    /// the policy may respect. An allocator may fragment more with more memory: if only a smaller budget works, the
+    /// run uses that one.
     ///
     /// # Errors
-    /// [`RunError`], as the executor has it; one that says that memory is short where no plan fits the device.
+    /// [`RunError`], from the executor; memory is reported as short if no plan fits the device.
     pub fn run_within_device(&self, cache: &Cache) -> Result<Record, RunError> {
         self.within_device(cache, |job| simulate(self.machine(), job, self.policy()?.as_mut()))
     }
 
-    /// The same with what the policy did, as a plan by which it can be done again.
+    /// The same, with the policy's actions as a plan that can be repeated.
     ///
     /// # Errors
-    /// As [`Plan::run_within_device`], and a policy whose answers no plan can say.
+    /// As [`Plan::run_within_device`], and a policy whose actions cannot be expressed as a plan.
     pub fn run_recorded(&self, cache: &Cache) -> Result<(Record, policies::Plan), RunError> {
         let mut recorded = None;
         let record = self.within_device(cache, |job| {
@@ -214,15 +217,15 @@ impl Plan {
         simulate(machine, &self.job(), self.policy()?.as_mut())
     }
 
-    /// The same run on a phone in use under other constants of its system; `None` if it is on none, if the system does
-    /// not run on the device, or if the run fails.
+    /// The same run on a phone in use with other constants of its system; `None` if it is not on such a phone, if the
+    /// system does not run on the device, or if the run fails.
     pub(crate) fn run_under(&self, system: &System) -> Option<Record> {
         let resolved = self.resolved.under_system(system)?;
         Self { resolved, ..self.clone() }.run().ok()
     }
 
-    /// The least time of plans that are as faithful as the run of `record`, within the memory that it kept to; `None` where
-    /// there is no such bound.
+    /// A lower bound on the time of plans that are as faithful as the run of `record`, within its memory; `None` if
+    /// no bound is known.
     pub fn least_time(&self, record: &Record) -> Option<Nanos> {
         let mut job = self.job();
         if let Some(memory) = self.device_memory().filter(|memory| record.peak_memory <= *memory) {
@@ -231,7 +234,7 @@ impl Plan {
         least_time(self.machine(), &job, Allowed::like(record)?)
     }
 
-    /// The time of an iteration of the policy's own graph in which nothing is short, from the costs of its operators.
+    /// The time of an iteration of the policy's own graph without memory limits, from the costs of its operators.
     pub fn unbounded_time(&self) -> Nanos {
         let scenario = self.scenario();
         self.machine().unbounded_time(&self.graph, scenario.batch, scenario.precision)
@@ -252,8 +255,8 @@ impl Plan {
         self.scenario().policy == original::ID && !bounded && !has_walls
     }
 
-    /// The scenario of the baseline: the same device, stack, cores, apps and graph under `original`, without budgets; in
-    /// fp32 where an engine brings its integers along.
+    /// The scenario of the baseline: the same device, stack, cores, apps and graph under `original`, without budgets;
+    /// in fp32 if an engine sets integer arithmetic.
     pub fn baseline(&self) -> Scenario {
         let own = self.scenario();
         let chosen = own.precision != Precision::Int8 || own.origins.contains_key(&Key::Precision);
@@ -265,18 +268,18 @@ impl Plan {
             activation_budget: None,
             budget_walls: BudgetWalls::default(),
             time_budget: None,
-            // A trace of budgets goes; one of apps stays.
+            // A trace of budgets is dropped; one of apps is kept.
             trace: own.trace.clone().filter(|_| self.resolved.trace.is_empty()),
-            // An iteration depends on those before it on a phone in use, or in its own heat, whatever the policy.
+            // Iterations depend on earlier ones on a phone in use and on a device that heats up, under any policy.
             iterations: if self.resolved.phone.is_some() || self.machine().governed { own.iterations } else { Some(1) },
             ..own.clone()
         }
     }
 
-    /// How long an iteration of the baseline takes.
+    /// The time of an iteration of the baseline.
     ///
     /// # Errors
-    /// Why `original` does not run here.
+    /// The reason why `original` does not run here.
     pub fn baseline_time(&self, cache: &Cache) -> Result<Nanos, PlanError> {
         let plan = Self::new(&self.baseline(), cache)?;
         plan.run().map(|record| record.iteration).map_err(PlanError::Run)
@@ -322,7 +325,7 @@ fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, Worklo
     Ok(graph.at_precision(scenario.precision))
 }
 
-/// Whether any sum over the graph could pass what an integer holds.
+/// Whether any sum over the graph could overflow an integer.
 fn counts_overflow(graph: &TrainingGraph, batch: u64) -> bool {
     let of = |extent: haversack_workloads::Extent| {
         u128::from(extent.fixed) + u128::from(extent.per_sample) * u128::from(batch)
@@ -332,21 +335,21 @@ fn counts_overflow(graph: &TrainingGraph, batch: u64) -> bool {
         let work = &node.work;
         of(work.flops).max(of(work.dram)).max(of(work.index_translations))
     });
-    // Room for what is counted twice, such as recomputation.
+    // Leaves room for work that is counted several times, such as recomputation.
     tensors.max(work.sum()) > u128::from(u64::MAX >> 8)
 }
 
-/// A policy that a program brings.
+/// A policy from a program.
 #[derive(Clone)]
 pub struct Brought {
-    /// What results call it.
+    /// Its name in results.
     name: String,
     build: Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>,
 }
 
 impl Brought {
-    /// What `build` makes, called `name`. It is asked once for each run, one run after the other: finding the least budget
-    /// that works takes many.
+    /// A policy made by `build`, with this name. `build` is called once for each run, one run after the other: finding
+    /// the least budget that works takes many runs.
     pub fn new(name: impl Into<String>, build: impl Fn() -> Box<dyn Policy> + Send + Sync + 'static) -> Self {
         Self { name: name.into(), build: Arc::new(build) }
     }

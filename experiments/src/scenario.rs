@@ -1,7 +1,7 @@
-//! A scenario: everything that decides one run, from a TOML file, from flags, or from a program.
+//! A scenario: everything that determines one run, from a TOML file, from flags, or from a program.
 //!
-//! [`Scenario`] holds what was asked for; [`Scenario::resolve_in`] fills in what was left open and loads
-//! device and stack. It knows no command, and no run.
+//! [`Scenario`] has the values that were given; [`Scenario::resolve_in`] fills in defaults and loads device and stack.
+//! It depends neither on commands nor on runs.
 
 mod apps;
 mod document;
@@ -42,12 +42,12 @@ use haversack_workloads::onnx::Reading;
 use crate::Cache;
 
 impl Scenario {
-    /// Reads the scenario of the TOML file `file`, if there is one, with what a program gives over it in TOML, which errors
-    /// call by a name.
+    /// Reads the scenario of the TOML file `file`, if one is given, overridden by the TOML text `given`, which
+    /// errors call `name`.
     ///
     /// # Errors
-    /// A file that cannot be read; text that is not TOML; every unknown key, with the nearest valid one; every value that
-    /// its key cannot have; no device or no model. Each names file, line and key.
+    /// A file that cannot be read; text that is not TOML; every unknown key, with the nearest valid one; every value
+    /// that its key cannot have; no device or no model. Each names file, line and key.
     pub fn with(file: Option<&Path>, name: &str, given: &str) -> Result<Self> {
         let (mut scenario, mut mistakes) = Self::begin(file)?;
         let document = Document::parse(name, given, &[], &mut mistakes)?;
@@ -56,7 +56,7 @@ impl Scenario {
         scenario.finish(mistakes)
     }
 
-    /// As much of the scenario of `file`, if there is one, as is right, and what is wrong.
+    /// Reads the valid part of the scenario in `file`, if one is given, and collects the mistakes.
     pub(crate) fn begin(file: Option<&Path>) -> Result<(Self, Mistakes)> {
         let (mut scenario, mut mistakes) = (Self::new("", ""), Mistakes::default());
         if let Some(file) = file {
@@ -66,7 +66,7 @@ impl Scenario {
         Ok((scenario, mistakes))
     }
 
-    /// The scenario, unless there is a mistake; then the names that nothing has are mistakes, too.
+    /// Returns the scenario, unless there is a mistake; then unknown names are reported as mistakes, too.
     pub(crate) fn finish(self, mut mistakes: Mistakes) -> Result<Self> {
         if !mistakes.is_empty() {
             self.unknown_names(&Cache::new(), &mut mistakes);
@@ -74,7 +74,7 @@ impl Scenario {
         mistakes.finish().map(|()| self)
     }
 
-    /// Sets every field of `document` whose value is right.
+    /// Sets every field of `document` that has a valid value.
     fn apply(&mut self, document: &Document, mistakes: &mut Mistakes) {
         for (key, field) in &document.fields {
             if let Item::Table(parameters) = &field.item {
@@ -90,8 +90,8 @@ impl Scenario {
         }
     }
 
-    /// Sets an entry of a key that takes a table: a parameter of the policy, whose name such as `sage.order` also says of
-    /// which, or a constant of the device or of the system.
+    /// Sets an entry of a key that takes a table: a policy parameter, whose name may include the policy's, as in
+    /// `sage.order`, or a constant of the device or of the system.
     pub fn set_entry(&mut self, key: Key, name: &str, value: &Literal, origin: Origin) {
         let table = match key {
             Key::DeviceSet => &mut self.device_set,
@@ -102,7 +102,7 @@ impl Scenario {
         self.origins.insert(key, origin);
     }
 
-    /// Checks that there is a device and a model; `by` is who should have given them.
+    /// Checks that device and model are given; `by` names the missing source in errors.
     ///
     /// # Errors
     /// Each key that is missing.
@@ -119,13 +119,13 @@ impl Scenario {
         mistakes.finish()
     }
 
-    /// How the network is read, if it is a file's.
+    /// The options for reading the network, if it comes from a file.
     pub(crate) fn reading(&self) -> Reading {
         let names = [&self.trainable, &self.frozen, &self.outputs].map(Option::as_deref);
         workload::reading(self.input.as_ref(), names)
     }
 
-    /// An error about `key`, with whoever gave it.
+    /// An error about `key`, with the origin of its value.
     pub(crate) fn error(&self, key: Key, fault: impl Into<Fault>) -> ScenarioError {
         ScenarioError::new(self.origins.get(&key).cloned().unwrap_or_default(), key.name(), fault)
     }

@@ -1,4 +1,4 @@
-//! `haversack sensitivity`: one run again and again, each time with one constant moved, and how far its figures move.
+//! `haversack sensitivity`: repeats one run with each constant moved in turn, and reports how far its figures move.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -19,31 +19,31 @@ use crate::quantities::{self, Unit, percent};
 use crate::scenario::{Holder, ScenarioFlags, World, moved, workload};
 use crate::{Cache, Plan, Result, Scenario};
 
-/// What `sensitivity` is asked for.
+/// The options of `sensitivity`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/sensitivity.txt"))]
 pub struct SensitivityOptions {
-    /// A scenario file; flags win over what it says
+    /// Scenario file; flags override its keys
     #[arg(value_name = "SCENARIO.toml")]
     pub file: Option<PathBuf>,
-    /// The keys that are given as flags.
+    /// Scenario keys given as flags.
     #[command(flatten)]
     pub scenario: ScenarioFlags,
-    /// How far each constant is moved, down and up
+    /// Move each constant down and up by this much
     #[arg(long, value_name = "PERCENT", default_value = "20%")]
     pub by: Move,
-    /// Shows only the N constants that matter most
+    /// Show only the N constants with the largest effect
     #[arg(long, value_name = "N")]
     pub top: Option<usize>,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Draws how far the time moves into FILE, which ends in .svg or .png
+    /// Plot how far the time moves to FILE (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<Plot>,
 }
 
-/// The share of a constant by which it is moved.
+/// The fraction by which a constant is moved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move(f64);
 
@@ -59,7 +59,7 @@ impl FromStr for Move {
     }
 }
 
-/// The figures of a run that are looked at.
+/// The figures of a run that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct Figures {
     iteration_time_s: f64,
@@ -84,12 +84,12 @@ impl Figures {
 struct Side {
     /// The constant's value.
     value: f64,
-    /// The figures; `None` if nothing runs so.
+    /// The figures; `None` if nothing runs with this value.
     #[serde(rename = "results")]
     figures: Option<Figures>,
 }
 
-/// A constant, and what becomes of the run where it is moved.
+/// A constant, and the run's figures with it moved.
 struct Moved {
     entry: ConstantEntry,
     /// Moved down and up; `None` where the calibration does not allow the value.
@@ -97,7 +97,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// By how much of themselves time, energy and memory move at most; infinite where nothing runs.
+    /// The largest relative change of time, energy and memory; infinite where nothing runs.
     fn largest(&self, base: Figures) -> [f64; 3] {
         let mut largest = [0.0_f64; 3];
         for side in self.sides.iter().flatten() {
@@ -110,7 +110,7 @@ impl Moved {
     }
 
     fn to_json(&self, base: Figures) -> Value {
-        // Infinity has no form in JSON: then it is null.
+        // JSON has no infinity, so it becomes null.
         let [time, energy, memory] = self.largest(base);
         let ConstantEntry { name, value, unit, kind, source, file } = &self.entry;
         json!({
@@ -121,21 +121,21 @@ impl Moved {
     }
 }
 
-/// What moving every constant came to.
+/// The effect of moving every constant.
 struct Sensitivity {
     scenario: Scenario,
     by: f64,
     base: Figures,
-    /// Those that move anything, the one that moves the time most first.
+    /// The constants that change a figure, those with the largest effect on time first.
     moved: Vec<Moved>,
-    /// The number of those that move nothing.
+    /// The number of constants that change nothing.
     unmoved: usize,
 }
 
-/// Moves every constant of the scenario's run and prints how far its figures move.
+/// Moves each constant of the scenario's run and prints how far its figures move.
 ///
 /// # Errors
-/// A scenario that is wrong, or that does not run as it is; files that cannot be written.
+/// A scenario that is wrong, or that does not run as given; files that cannot be written.
 pub fn run(options: &SensitivityOptions) -> Result<()> {
     let scenario = options.scenario.over(options.file.as_deref())?;
     check_apart([("--plot", options.plot.as_ref().map(Plot::path))], scenario.names(options.file.as_deref()))?;
@@ -166,7 +166,7 @@ impl Sensitivity {
         let run = |(holder, entry): (Holder, ConstantEntry)| {
             let sides = moved(&entry, by.0).map(|values| {
                 values.map(|value| {
-                    // A value that makes the file contradict itself is none.
+                    // A value that makes the file contradict itself counts as not allowed.
                     let world = world.with(holder, &entry.name, value).ok()?;
                     let scenario = world.scenario(&scenario);
                     let figures = Plan::new(&scenario, cache).ok().and_then(|plan| Figures::of(&plan).ok());
@@ -197,10 +197,10 @@ impl Sensitivity {
         })
     }
 
-    /// Two bars a constant: how far the time moves where it is less, and where it is more.
+    /// Two bars per constant: how far the time moves with a smaller and with a larger value.
     fn figure(&self) -> Figure {
         let drawn = || self.moved.iter().take(DRAWN);
-        // A name breaks at blanks, and the table has it as it is.
+        // Names wrap at blanks in the figure; the table prints them unchanged.
         let names = drawn().map(|moved| moved.entry.name.replace(['.', '_'], " "));
         let change = |moved: &Moved, side: usize| {
             let figures = moved.sides.get(side)?.as_ref()?.figures?;
@@ -267,7 +267,7 @@ impl Sensitivity {
     }
 }
 
-/// Constants that are drawn; names of more would not fit.
+/// The number of constants in the figure; more names would not fit.
 const DRAWN: usize = 12;
 
 /// The time with the constant moved to one side.
@@ -279,7 +279,7 @@ fn side(moved: &Moved, side: usize, unit: Unit) -> String {
     }
 }
 
-/// How far a figure moves at most.
+/// The largest change of a figure.
 fn change(largest: f64) -> String {
     if largest.is_finite() { percent(largest) } else { "-".to_owned() }
 }

@@ -1,5 +1,5 @@
-//! `haversack show`: what a device, a software stack, a network, a policy or an operating system is, and what is known of
-//! it; of a folder, the table that a sweep left there.
+//! `haversack show`: describes a device, a software stack, a network, a policy or an operating system, and how well its
+//! constants are known; for a folder, the table of its sweep.
 
 mod calibrated;
 mod device;
@@ -19,20 +19,20 @@ use crate::show_table::{self, TableOptions};
 use crate::texts::text;
 use crate::{CommandError, Result};
 
-/// What `show` is asked for.
+/// The options of `show`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/show.txt"))]
 pub struct ShowOptions {
-    /// The kind of thing, which is device, stack, model, policy or system; or the folder of a sweep
+    /// Kind (device, stack, model, policy or system), or the folder of a sweep
     #[arg(value_name = "WHAT|DIR")]
     pub what: String,
-    /// Which: an id of `haversack list`, or a file: a .toml file of a device, stack or system, an .onnx file of a model
+    /// Id of `haversack list`, or a file: .toml of a device, stack or system, .onnx of a model
     #[arg(value_name = "ID")]
     pub id: Option<String>,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// How many rows of a sweep are shown, and in which order.
+    /// The number and order of a sweep's rows.
     #[command(flatten)]
     pub table: TableOptions,
 }
@@ -61,14 +61,14 @@ impl Thing {
     }
 }
 
-/// What is shown, for people and for programs.
+/// The description of a thing, as text and as JSON.
 struct Shown {
     text: String,
     json: Value,
 }
 
 impl Shown {
-    /// The answer `json`; `template` has `more` beside it.
+    /// The answer `json`; the template also reads `more`.
     fn new(template: &str, json: Value, more: Value) -> Self {
         let mut all = json.clone();
         join(&mut all, more);
@@ -76,11 +76,10 @@ impl Shown {
     }
 }
 
-/// Prints what a thing is.
+/// Prints the description of a thing.
 ///
 /// # Errors
-/// A kind of thing or an id that nothing has, a file that does not describe one; of a folder, as
-/// [`show_table::show`].
+/// An unknown kind or id, a file that does not describe one; for a folder, as [`show_table::show`].
 pub fn run(options: &ShowOptions) -> Result<()> {
     let folder = Path::new(&options.what);
     let thing = match Thing::named(&options.what) {

@@ -1,7 +1,7 @@
 //! `haversack show DIR`: the table of a sweep, sorted.
 //!
-//! On a terminal stand what tells the rows apart, what they came to, and the column that they are sorted by; as JSON every
-//! column. Choosing rows is left to what reads Parquet, such as polars or DuckDB.
+//! A terminal shows the columns that distinguish the rows, their results, and the column that they are sorted by; JSON
+//! has every column. To select rows, use a tool that reads Parquet, such as polars or DuckDB.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -22,32 +22,32 @@ use crate::texts::headed;
 use crate::work::command_of;
 use crate::{CommandError, Key, Result};
 
-/// Rows on a terminal if nothing is said.
+/// The default number of rows on a terminal.
 const ROWS: usize = 20;
-/// Rows that are printed at once as JSON.
+/// Rows per write of JSON.
 const AT_ONCE: usize = 1 << 10;
-/// What every run comes to; shown where any row has it.
+/// The figures of every run; shown where any row has one.
 const FIGURES: [&str; 6] =
     ["status", "iteration_time_s", "samples_per_s", "peak_memory_bytes", "energy_j", "least_memory_bytes"];
-/// Keys that are told of all rows together if they are the same in all.
+/// Keys that are printed once above the table if they are equal in all rows.
 const COMMON: [&str; 6] = ["device", "model", "batch", "policy", "memory_budget", "status"];
-/// Keys that tell nothing where they follow from these.
+/// Keys that add nothing where they follow from the device, the model and the policy.
 const FOLLOWING: [&str; 4] = ["stack", "input", "graph", "allocator"];
 const LEADING: [&str; 3] = ["device", "model", "policy"];
 
-/// How many rows of a table are shown, and in which order.
+/// The number and order of the rows of a table.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TableOptions {
-    /// Sorts by a column, the least first; -COLUMN sorts the greatest first
+    /// Sort by a column, ascending; -COLUMN sorts descending
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
-    /// Shows at most so many rows [default: 20, and all as JSON]
+    /// Show at most N rows [default: 20, or all with --format json]
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
 }
 
 impl TableOptions {
-    /// Whether anything was chosen.
+    /// Whether any option was given.
     pub fn is_given(&self) -> bool {
         self.sort.is_some() || self.limit.is_some()
     }
@@ -56,7 +56,7 @@ impl TableOptions {
 /// Prints the first rows of the sweep in `folder` as the options sort them.
 ///
 /// # Errors
-/// A folder without the table of a sweep, a column that it has not got; a standard output that cannot be written.
+/// A folder without the table of a sweep, an unknown column; a standard output that cannot be written.
 pub fn show(folder: &Path, options: &TableOptions, format: Format) -> Result<()> {
     let table = Table::read(folder)?;
     let mut rows: Vec<usize> = (0..table.height).collect();
@@ -107,17 +107,17 @@ impl Column {
         self.cells.get(row).unwrap_or(&Value::Null)
     }
 
-    /// What stands above it: its name, with the unit if it is not in the name.
+    /// The column's heading: its name, with the unit if that is not in the name.
     fn heading(&self) -> String {
         if self.is_bytes() { format!("{} (MB)", self.name) } else { self.name.clone() }
     }
 
-    /// Whether it holds bytes, which a terminal shows as megabytes.
+    /// Whether the values are bytes, which a terminal shows as megabytes.
     fn is_bytes(&self) -> bool {
         self.name.ends_with("_bytes")
     }
 
-    /// A cell for people.
+    /// A cell as text.
     fn text(&self, row: usize) -> String {
         match (self.get(row), self.get(row).as_u64()) {
             (Value::Null, _) => "–".to_owned(),
@@ -127,7 +127,7 @@ impl Column {
         }
     }
 
-    /// How two rows follow each other by this column; what is missing comes last either way.
+    /// How two rows compare by this column; missing values come last in either order.
     fn order(&self, row: usize, other: usize, is_falling: bool) -> Ordering {
         let (a, b) = (self.get(row), self.get(other));
         if a.is_null() || b.is_null() {
@@ -142,7 +142,7 @@ impl Column {
     }
 }
 
-/// A cell's own words.
+/// The text of a cell.
 fn words(cell: &Value) -> Cow<'_, str> {
     cell.as_str().map_or_else(|| cell.to_string().into(), Cow::Borrowed)
 }
@@ -156,7 +156,7 @@ impl Table {
         Ok(Self { columns, height: frame.height() })
     }
 
-    /// The place of the column `name`, which `--sort` names.
+    /// The position of the column `name`, given by `--sort`.
     fn find_sorted(&self, name: &str) -> Result<usize> {
         self.place(name).ok_or_else(|| {
             let names = || self.columns.iter().map(|column| column.name.as_str());
@@ -174,14 +174,15 @@ impl Table {
         self.columns.iter().position(|column| column.name == name)
     }
 
-    /// Whether a column holds more than one value in `rows`.
+    /// Whether a column has more than one value in `rows`.
     fn varies(&self, place: usize, rows: &[usize]) -> bool {
         let column = &self.columns[place];
         let first = rows.first().map(|row| column.get(*row));
         rows.iter().any(|row| Some(column.get(*row)) != first)
     }
 
-    /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has, and that `sorted_by`.
+    /// The columns that a terminal shows of `rows`: run, keys that vary, figures that any row has,
+    /// and that `sorted_by`.
     fn shown(&self, rows: &[usize], sorted_by: Option<usize>) -> Vec<usize> {
         let keys = Key::ALL.iter().map(|key| key.name());
         let tells = |place: &usize| self.varies(*place, rows) && !self.follows(*place, rows);
@@ -195,7 +196,7 @@ impl Table {
         shown
     }
 
-    /// Whether the device, the model and the policy of a row say what it holds in the column `place`.
+    /// Whether the device, the model and the policy of a row determine its value in the column `place`.
     fn follows(&self, place: usize, rows: &[usize]) -> bool {
         let column = &self.columns[place];
         let leading: Vec<usize> = LEADING.iter().filter_map(|name| self.place(name)).collect();
@@ -207,7 +208,7 @@ impl Table {
             })
     }
 
-    /// The rows of `cut`, the first of `rows`, for people.
+    /// The rows `cut`, the first ones of `rows`, as text.
     fn text(&self, rows: &[usize], cut: &[usize], sorted_by: Option<usize>) -> String {
         let shown = self.shown(rows, sorted_by);
         let name = |column: &Column| format!("{}{}", if column.is_numbers { ">" } else { "" }, column.heading());
@@ -222,7 +223,7 @@ impl Table {
         text + &format!("\n{} of {} rows{more}\n", cut.len(), rows.len())
     }
 
-    /// What all rows have in common, in a line.
+    /// The values that all rows have in common, in one line.
     fn common(&self, rows: &[usize], shown: &[usize], sorted_by: Option<usize>) -> String {
         let Some(first) = rows.first() else { return String::new() };
         let mut places: Vec<usize> = COMMON.iter().filter_map(|name| self.place(name)).collect();
@@ -236,7 +237,7 @@ impl Table {
         if same.is_empty() { String::new() } else { format!("{} in every row\n\n", same.join(", ")) }
     }
 
-    /// Prints `rows` as an array of objects, a line each.
+    /// Prints `rows` as an array of objects, one per line.
     fn print_json(&self, rows: &[usize]) -> Result<()> {
         print("[")?;
         for (lot, rows) in rows.chunks(AT_ONCE).enumerate() {
@@ -252,7 +253,7 @@ impl Table {
     }
 }
 
-/// Why a folder has no table of a sweep.
+/// The reason why a folder has no table of a sweep.
 fn no_table(folder: &Path) -> String {
     let (shown, expected) = (folder.display(), format!("expected the folder of a sweep, with {RESULTS}"));
     if !folder.is_dir() {

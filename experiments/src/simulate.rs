@@ -1,4 +1,4 @@
-//! `haversack simulate`: one run, for people or for programs.
+//! `haversack simulate`: one run, as text or as JSON.
 
 mod phone;
 mod text;
@@ -21,75 +21,75 @@ use crate::scenario::{ScenarioFlags, workload};
 use crate::texts::headed;
 use crate::{Cache, CommandError, Plan};
 
-/// What `simulate` is asked for.
+/// The options of `simulate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/simulate.txt"))]
 pub struct SimulateOptions {
-    /// A scenario file; flags win over what it says
+    /// Scenario file; flags override its keys
     #[arg(value_name = "SCENARIO.toml")]
     pub file: Option<PathBuf>,
-    /// The keys that are given as flags.
+    /// Scenario keys given as flags.
     #[command(flatten)]
     pub scenario: ScenarioFlags,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// What is asked for beside the results.
+    /// Outputs in addition to the results
     #[command(flatten)]
     pub asked: Asked,
 }
 
-/// What is asked for beside the results of a run.
+/// Outputs in addition to the results of a run.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Asked {
-    /// Writes every operator and the memory to FILE, for chrome://tracing or Perfetto
+    /// Write every operator and the memory to FILE, for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     pub timeline: Option<PathBuf>,
-    /// Draws the memory of a phone in use over time, its stalls, launches and kills: a file that ends in .svg or .png
+    /// Plot the memory of a phone in use over time, with stalls, launches and kills, to FILE (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<Plot>,
-    /// Writes what the policy did to FILE, which `--policy planned --set plan=FILE` does again
+    /// Write the policy's actions to FILE, to repeat with `--policy planned --set plan=FILE`
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
-    /// Lists the ten largest tensors at the peak, and the operator there
+    /// List the ten largest tensors at the peak, and the operator there
     #[arg(long)]
     pub explain: bool,
-    /// Also prints the smallest memory budget that works
+    /// Also print the smallest memory budget that works
     #[arg(long)]
     pub least_memory: bool,
 }
 
-/// A run that was simulated, with all that is told about it.
+/// A finished simulation, with everything that is reported about it.
 #[must_use]
 pub struct Simulation {
     ended: Ended,
-    /// What a reader of the results may not expect, a sentence each.
+    /// Caveats of the results, one sentence each.
     pub remarks: Vec<Remark>,
 }
 
-/// How it ended.
+/// The outcome of a run.
 enum Ended {
     Ran(Box<Simulated>),
-    /// The low-memory killer ended it every time: an answer too, without figures.
+    /// The low-memory killer ended every attempt: a valid answer, without figures.
     Killed(Box<Plan>, RunError),
 }
 
 /// A sentence about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remark {
-    /// What its results rest on.
+    /// A fact that the results depend on.
     Note(String),
-    /// What its user may not expect.
+    /// A surprise for the user.
     Warning(String),
 }
 
-/// What a run came to.
+/// The results of a run.
 struct Simulated {
     plan: Plan,
     record: Record,
     results: Results,
     longest: Vec<Longest>,
-    /// The time of each module, if it is asked for.
+    /// The time of each module, with `--explain`.
     modules: Vec<(String, Nanos)>,
     least_memory: Option<Bytes>,
 }
@@ -97,7 +97,7 @@ struct Simulated {
 /// Simulates the scenario and prints the result.
 ///
 /// # Errors
-/// As [`Plan::new`] and [`simulate`]; a time budget that is missed, after the result is printed.
+/// As [`Plan::new`] and [`simulate`]; a time budget that is exceeded, after the result is printed.
 pub fn run(options: &SimulateOptions) -> Result<(), CommandError> {
     let cache = Cache::new();
     let (file, asked) = (options.file.as_deref(), &options.asked);
@@ -190,7 +190,7 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
     Ok(Simulation { ended: Ended::Ran(Box::new(simulated)), remarks })
 }
 
-/// Draws what happened on the phone, if it is asked for; `short` is what to say of a trace that is.
+/// Draws the phone during the run, if requested; `short` is the remark about a trace that is too short.
 fn draw(asked: &Asked, plan: &Plan, track: &PhoneTrack, short: Option<Remark>) -> Result<(), CommandError> {
     let Some(plot) = asked.plot.as_ref().filter(|_| phone::is_long_enough(track)) else { return Ok(()) };
     let scenario = plan.scenario();
@@ -202,11 +202,11 @@ fn draw(asked: &Asked, plan: &Plan, track: &PhoneTrack, short: Option<Remark>) -
     plot.draw(&phone::figure(track, title).note(note))
 }
 
-/// Of budgets that they never held, since the iteration or the run was over before.
+/// Remarks on budget changes that never took effect, because the iteration or the run ended before.
 fn late_walls(plan: &Plan, record: &Record) -> Vec<Remark> {
     let budgets = &plan.budgets;
     let walls = || budgets.walls.iter().chain(&budgets.activation_walls);
-    // Of what was recorded nobody expects that a run sees all.
+    // A run is not expected to reach the end of a recorded trace.
     let traced: &[Wall] = if plan.resolved.covered.is_some() { &[] } else { &budgets.traced };
     let late = walls().filter(|wall| wall.at >= record.iteration).count();
     let late_of_trace = traced.iter().filter(|wall| wall.at >= record.ended).count();
@@ -221,7 +221,7 @@ fn late_walls(plan: &Plan, record: &Record) -> Vec<Remark> {
     [of_iteration, of_run].into_iter().filter(|(late, ..)| *late > 0).map(remark).collect()
 }
 
-/// Of a trace that it ended before the run did.
+/// The remark that a trace ended before the run did.
 fn short_trace(plan: &Plan, record: &Record) -> Option<Remark> {
     let covered = plan.resolved.covered.as_ref().filter(|covered| covered.held(record.ended) > Nanos::ZERO)?;
     let (length, ended) = (quantities::time(covered.length), quantities::time(record.ended));
@@ -262,7 +262,7 @@ impl Simulation {
         map
     }
 
-    /// The run as people read it, beside what it is compared with.
+    /// The run as text, with its comparison to the baseline.
     fn to_text(&self, cache: &Cache) -> String {
         match &self.ended {
             Ended::Killed(_, error) => format!("{error}\n"),
@@ -274,12 +274,12 @@ impl Simulation {
         }
     }
 
-    /// What to say under the results if nothing has checked where it runs.
+    /// The note under the results if no measurement has checked this device and stack.
     pub fn doubt(&self) -> Option<String> {
         if let Ended::Ran(simulated) = &self.ended { doubt(&simulated.plan) } else { None }
     }
 
-    /// That the iteration takes more than the time budget, if it does.
+    /// The error that the iteration exceeds the time budget, if it does.
     pub fn missed(&self) -> Option<CommandError> {
         let Ended::Ran(simulated) = &self.ended else { return None };
         let (took, budget) = (simulated.record.iteration, simulated.plan.budgets.time?);
@@ -293,7 +293,7 @@ fn peak_json(peak: &PeakReport) -> Value {
     json!({"node": peak.node, "micro_batch": peak.micro_batch, "largest": largest.collect::<Vec<_>>()})
 }
 
-/// Modules that are listed at most, unless the first parts of their names are more.
+/// Most modules listed, unless the first parts of their names are more.
 const MODULES: usize = 24;
 
 /// The time of the operators of `record`, a run of `graph`, by module: the parts of their names down to the deepest level
@@ -312,7 +312,7 @@ fn modules_of(graph: &TrainingGraph, record: &Record) -> Vec<(String, Nanos)> {
     deepest.unwrap_or_else(|| sums(0)).into_iter().map(|(name, time)| (name.to_owned(), time)).collect()
 }
 
-/// Operators that are listed.
+/// The number of operators listed.
 const LISTED: usize = 10;
 
 /// An operator that takes long.
@@ -323,7 +323,7 @@ struct Longest {
     /// How often it ran.
     times: u64,
     time: Nanos,
-    /// Of the iteration.
+    /// Its fraction of the iteration.
     share: f64,
     bound_by: &'static str,
 }

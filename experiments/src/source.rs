@@ -1,4 +1,4 @@
-//! Where a specification comes from: a file that a command line names, or text that a program has made.
+//! The source of a specification: a file named on the command line, or text made by a program.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use crate::progress::word;
 use crate::{CommandError, Result};
 
-/// Where a specification comes from.
+/// The source of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A file.
     File(PathBuf),
-    /// Text in TOML that a program has made, and what errors call it.
+    /// TOML text made by a program, and its name in errors.
     Text {
-        /// What stands before the number of the line in errors.
+        /// The name before the line number in errors.
         name: String,
         /// The text.
         text: String,
@@ -27,7 +27,7 @@ impl From<OsString> for Source {
 }
 
 impl Source {
-    /// What errors call it, and its text.
+    /// The name for errors, and the text.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -43,7 +43,7 @@ impl Source {
         }
     }
 
-    /// What goes on where `command` was stopped: the same on the command line, or the program's call.
+    /// How to resume after `command` was stopped: the same command line, or the program's call.
     pub(crate) fn to_go_on(&self, command: &str, out: &Path, flags: &str) -> String {
         match self {
             Self::File(path) => format!("haversack {command} {} --out {}{flags} --resume", word(path), word(out)),

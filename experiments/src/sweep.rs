@@ -1,7 +1,7 @@
 //! `haversack sweep`: the product of many scenarios as one table, and its Pareto fronts.
 //!
-//! Finished runs go to `rows.part` as they come, so that a killed sweep can go on; the table is made from
-//! it at the end, sorted by the run's number. Nothing in the results depends on threads, shards or interruptions.
+//! Finished runs are written to `rows.part` as they come, so that a killed sweep can be resumed; the table is made from
+//! that file at the end, sorted by the run's number. The results do not depend on threads, shards or interruptions.
 
 mod class;
 mod found;
@@ -45,31 +45,31 @@ const CSV: &str = "results.csv";
 const LOG: &str = "rows.part";
 const FILES: &[&str] = &[RESULTS, CSV, LOG, "pareto*"];
 
-/// What `sweep` is asked for.
+/// The options of `sweep`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = after_help())]
 pub struct SweepOptions {
-    /// The specification
+    /// Sweep specification
     #[arg(value_name = "SPEC.toml")]
     pub specification: Source,
-    /// Where it goes, and how it is done
+    /// Output folder and execution
     #[command(flatten)]
     pub work: WorkOptions,
-    /// Runs only the I-th of N equal parts, for `haversack merge`
+    /// Run only the I-th of N equal shards, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Counts what would be run and written, and does neither
+    /// Count the runs and the files without running or writing
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// An example, and what a specification may say beside single values.
+/// An example, and the kinds of values of a specification.
 fn after_help() -> String {
     let keys = Key::ALL.map(Key::name).join(", ");
     include_str!("../help/sweep.txt").replace("{keys}", &keys)
 }
 
-/// As [`sweep`], and prints what was found.
+/// As [`sweep`], and prints the summary.
 ///
 /// # Errors
 /// As [`sweep`]; a standard output that cannot be written.
@@ -77,7 +77,7 @@ pub fn run(options: &SweepOptions) -> Result<()> {
     print(&sweep(options)?)
 }
 
-/// Runs the sweep and writes its folder; what was found, as text.
+/// Runs the sweep and writes its folder; returns the summary as text.
 ///
 /// # Errors
 /// A specification that is wrong, before anything is written; a folder that cannot be written; Ctrl-C.
@@ -96,13 +96,13 @@ pub fn sweep(options: &SweepOptions) -> Result<String> {
     })
 }
 
-/// Whether `folder` holds a sweep that ended early.
+/// Whether `folder` contains an unfinished sweep.
 pub fn is_unfinished(folder: &Path) -> bool {
     folder.join(LOG).exists()
 }
 
 impl SweepOptions {
-    /// The command that goes on where this one was stopped.
+    /// The command that resumes this one.
     fn to_go_on(&self) -> String {
         let shard = self.shard.map_or_else(String::new, |shard| format!(" --shard {shard}"));
         self.specification.to_go_on("sweep", &self.work.out, &shard)
@@ -150,17 +150,17 @@ impl Job for Sweep {
     }
 }
 
-/// Runs that are written at once, each lot a row group of the file.
+/// Runs per row group of the file, which are written together.
 const GROUP: u64 = 1 << 12;
 
-/// The runs in lots of [`GROUP`]; no runs are one lot, which makes an empty table.
+/// The runs in groups of [`GROUP`]; without runs there is one group, which makes an empty table.
 fn groups(runs: Range<u64>) -> impl Iterator<Item = Range<u64>> {
     let Range { start, end } = runs;
     let number = (end - start).div_ceil(GROUP).max(1);
     (0..number).map(move |group| start + group * GROUP..end.min(start + (group + 1) * GROUP))
 }
 
-/// The files of a sweep's folder, made from its tables one after the other.
+/// Writes the files of a sweep's folder from its tables, one after the other.
 struct Writer<'i> {
     folder: OutputFolder,
     identity: &'i Identity,
@@ -175,7 +175,7 @@ impl<'i> Writer<'i> {
 
     /// Appends a table, whose runs come after those before.
     fn push(&mut self, table: &DataFrame) -> Result<()> {
-        // A table of no runs has no columns of a scenario.
+        // A table without runs lacks the columns of a scenario.
         self.found.see(table).unwrap_or_default();
         let (mut parquet, mut csv) = match self.files.take() {
             Some(files) => files,
@@ -190,7 +190,7 @@ impl<'i> Writer<'i> {
         Ok(())
     }
 
-    /// Draws the fronts of a whole sweep, and writes the record and the tables; what was found, as text.
+    /// Draws the fronts of a whole sweep, and writes the record and the tables; returns the summary as text.
     fn finish(self, is_whole: bool) -> Result<String> {
         let fronts = if is_whole { summary::draw(&self.found)? } else { Vec::new() };
         if let Some((parquet, csv)) = self.files {
@@ -213,11 +213,11 @@ impl<'i> Writer<'i> {
     }
 }
 
-/// Merges the folders of all shards of one sweep, to the same bytes as one run.
+/// Merges the folders of all shards of one sweep; the result is identical to an unsharded run.
 ///
 /// # Errors
-/// A folder that holds no finished sweep, shards of different sweeps, runs that are missing or there twice; all
-/// before anything is written. A folder that cannot be written.
+/// A folder that does not contain a finished sweep, shards of different sweeps, missing or duplicate runs; all before
+/// anything is written. A folder that cannot be written.
 pub fn merge(options: &MergeOptions) -> Result<()> {
     let (identity, shards) = shards_of(&options.shards, "run", " of the sweep")?;
     check(&shards)?;
@@ -229,7 +229,7 @@ pub fn merge(options: &MergeOptions) -> Result<()> {
     print(&writer.finish(true)?)
 }
 
-/// Checks that the tables of the shards have their runs, under the same columns.
+/// Checks that the tables of the shards contain their runs, with the same columns.
 fn check(shards: &[Part<'_>]) -> Result<()> {
     let mut columns = None;
     for Part { runs, folder, .. } in shards {
@@ -244,7 +244,7 @@ fn check(shards: &[Part<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// The rows of `runs`, from as many shards as have some of them.
+/// The rows of `runs`, from all shards that have some of them.
 fn gather(shards: &[Part<'_>], runs: &Range<u64>) -> Result<DataFrame> {
     let mut gathered = DataFrame::default();
     for Part { runs: own, folder, .. } in shards {
@@ -268,8 +268,8 @@ fn other_columns(folder: &Path) -> CommandError {
     CommandError::input(format!("{}: the table has other columns", folder.join(RESULTS).display()))
 }
 
-/// Checks every combination of the specification, and says what all of them read, and of how many runs it is known
-/// that their values do not go together.
+/// Checks every combination of the specification; returns the identity with all files that they read, and the number of
+/// runs whose values are known not to fit together.
 fn identity(specification: &Specification, shard: Option<Shard>, cache: &Cache) -> Result<(Identity, u64)> {
     let mut calibrations = BTreeMap::new();
     let mut files: BTreeMap<String, String> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Answers in words: templates of `experiments/texts` over the JSON of the answer.
+//! Text output: templates of `experiments/texts`, rendered from the JSON of the answer.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_reports::table::{shortest, three_digits};
@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::quantities::{self, percent};
 
-/// Characters of a line of running text.
+/// The width of running text, in characters.
 const WIDTH: usize = 100;
-/// Characters of the name of a fact.
+/// The width of a fact's name, in characters.
 const NAME: usize = 22;
-/// What stands between the cells of a table in a template.
+/// The separator between the cells of a table in a template.
 const BAR: char = '¦';
 /// The templates that others include.
 const INCLUDED: [(&str, &str); 3] = [
@@ -23,7 +23,7 @@ const INCLUDED: [(&str, &str); 3] = [
     ("parameters.txt", include_str!("../texts/parameters.txt")),
 ];
 
-/// What `template` says of `answer`; where it fails, which is a mistake of the template, why.
+/// The text of `template` for `answer`; if rendering fails, which is a bug in the template, the error.
 pub(crate) fn text(template: &str, answer: &Value) -> String {
     filled(template, answer).unwrap_or_else(|error| format!("{error:#}\n"))
 }
@@ -39,7 +39,7 @@ fn filled(template: &str, answer: &Value) -> Result<String, Error> {
     environment.add_filter("digits", three_digits);
     environment.add_filter("paragraph", |text: &str| paragraph(text, 0));
     environment.add_filter("percent", percent);
-    // As somebody wrote it into the file, before it was converted there and back.
+    // As written in the file, before it was converted there and back.
     environment.add_filter("plain", |value: f64| shortest(format!("{value:.9e}").parse().unwrap_or(value)));
     environment.add_filter("shortest", shortest);
     environment.add_filter("size", |bytes: u64| quantities::size(Bytes(bytes)));
@@ -51,7 +51,7 @@ fn filled(template: &str, answer: &Value) -> Result<String, Error> {
     environment.render_str(template, Serde(answer))
 }
 
-/// `text` in lines of at most [`WIDTH`] characters, `indent` blanks before each, without the last end of a line.
+/// `text` wrapped to [`WIDTH`] characters, each line after `indent` blanks, without a final newline.
 fn paragraph(text: &str, indent: usize) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -89,8 +89,8 @@ fn table(rows: &str, header: &str) -> String {
     table.to_string()
 }
 
-/// A table whose columns are as wide as their cells below the names in `header`, if any has a name; those behind a `>` are of
-/// numbers.
+/// A table whose columns are as wide as their cells below the names in `header`, if any has a name; columns marked with
+/// `>` contain numbers.
 pub(crate) fn headed(header: &str) -> TextTable {
     let column = |(place, name): (usize, &str)| {
         let column = if name.starts_with('>') { Column::right(0) } else { Column::left(0) };

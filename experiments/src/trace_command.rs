@@ -1,4 +1,5 @@
-//! `haversack trace`: recordings of apps and memory into Parquet tables, what the tables hold, and synthetic users.
+//! `haversack trace`: imports recordings of apps and memory into Parquet tables, summarises the tables, and
+//! generates synthetic users.
 
 mod budgets;
 mod import;
@@ -24,7 +25,7 @@ use options::{ImportOptions, StatsOptions};
 use plot::PlotOptions;
 pub(crate) use plot::fronts;
 
-/// What `trace` is asked for.
+/// The options of `trace`.
 #[derive(Debug, Args)]
 pub struct TraceOptions {
     #[command(subcommand)]
@@ -33,22 +34,23 @@ pub struct TraceOptions {
 
 #[derive(Debug, Subcommand)]
 enum TraceCommand {
-    /// Reads recordings of apps and memory into a Parquet table, and reports what is odd about them
+    /// Import recordings of apps and memory into a Parquet table, and report anomalies
     Import(ImportOptions),
-    /// Says what a table holds: coverage, gaps, sessions, apps behind the one in front
+    /// Summarise a table: coverage, gaps, sessions, background apps
     Stats(StatsOptions),
-    /// Makes synthetic users
+    /// Generate synthetic users
     Generate(GenerateOptions),
-    /// Says what memory phones leave to training while their users use them, and draws it by user and by hour
+    /// Estimate the memory that phones in use leave to training, and plot it by user and by hour
     Budgets(BudgetsOptions),
-    /// Draws a user's apps, sessions and demand of memory
+    /// Plot a user's apps, sessions and memory demand
     Plot(PlotOptions),
 }
 
 /// Runs a command of `trace`.
 ///
 /// # Errors
-/// A flag out of its range, a file that cannot be read or is no table of traces, a table that cannot be written.
+/// A flag out of its range, a file that cannot be read or does not contain a table of traces, a table that
+/// cannot be written.
 pub fn run(options: &TraceOptions) -> Result<()> {
     match &options.command {
         TraceCommand::Import(given) => import::import(given),
@@ -62,22 +64,22 @@ pub fn run(options: &TraceOptions) -> Result<()> {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  haversack trace generate --users 100 --days 7 --seed 1 --out users.parquet")]
 struct GenerateOptions {
-    /// The number of users
+    /// Number of users
     #[arg(long, value_name = "N")]
     users: u32,
-    /// Days of each
+    /// Days per user
     #[arg(long, value_name = "D")]
     days: u32,
-    /// The seed of all randomness
+    /// Random seed
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// How people use their phones: a .toml file [default: the built-in model]
+    /// Usage model: a .toml file [default: the built-in model]
     #[arg(long, value_name = "FILE")]
     usage: Option<String>,
-    /// The table to write
+    /// Output table
     #[arg(long, value_name = "F.parquet")]
     out: PathBuf,
-    /// How to print what was written
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }

@@ -1,8 +1,9 @@
-//! Tables of traces as Parquet files: what apps do, and what counters say, read and written batch by batch.
+//! Tables of traces as Parquet files: the activity of apps, and the values of counters, read and
+//! written batch by batch.
 //!
-//! Apps have the columns `user, time_s, package, adj, source, confidence`; counters have `user, time_s, counter, value`.
-//! Times are seconds since 1970, UTC; memory is in bytes. Rows are sorted by user, and the file says of each row group which
-//! users it has, so that one user of many is found without reading the others.
+//! Apps have the columns `user, time_s, package, adj, source, confidence`; counters have `user, time_s, counter,
+//! value`. Times are seconds since 1970, UTC; memory is in bytes. Rows are sorted by user, and the metadata of each row
+//! group gives its first and last user, so that one user is found without reading the others.
 
 mod columns;
 mod read;
@@ -31,13 +32,13 @@ const USER: &str = "user";
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// The file that was named is not what it should be, in words.
+    /// The named file is wrong, with what was expected.
     #[error("{0}")]
     Input(String),
     /// A file could not be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Rows could not be held as Parquet.
+    /// Rows could not be stored as Parquet.
     #[error(transparent)]
     Frame(#[from] FrameError),
 }

@@ -1,9 +1,9 @@
-//! `haversack train`: networks trained for real under each policy, on simulated devices.
+//! `haversack train`: trains networks for real under each policy, on simulated devices.
 //!
-//! A specification names scenarios as a sweep's does, and beside them the data, how long and how fast to learn, and the
-//! seeds. Each scenario with each seed is a course; after every epoch its state goes into the log `checkpoint`, so
-//! that a training that was cut off goes on with the same bytes. Scenarios with one seed have the same initial weights
-//! and see the same mini-batches.
+//! A specification has the scenario keys of a sweep, and in addition the data, the duration and rate of learning, and
+//! the seeds. Each scenario with each seed is a course; after every epoch its state is written to the log `checkpoint`,
+//! so that an interrupted training resumes with identical results. Scenarios with the same seed have the same initial
+//! weights and see the same mini-batches.
 
 mod course;
 mod pace;
@@ -34,25 +34,25 @@ pub(crate) use stand_in::{apart, chance, learned};
 
 /// The table of a training, in its folder.
 pub const EPOCHS: &str = "epochs.parquet";
-/// The log of courses, which stays.
+/// The log of courses, which is kept in the folder.
 const LOG: &str = "checkpoint";
 
-/// What `train` is asked for.
+/// The options of `train`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/train.txt"))]
 pub struct TrainOptions {
-    /// The specification
+    /// Training specification
     #[arg(value_name = "SPEC.toml")]
     pub specification: Source,
-    /// Where it goes, and how it is done
+    /// Output folder and execution
     #[command(flatten)]
     pub work: WorkOptions,
-    /// The only seed, in place of those of the specification
+    /// Random seed; replaces all seeds of the specification
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
-/// As [`train`], and prints what was reached.
+/// As [`train`], and prints the results.
 ///
 /// # Errors
 /// As [`train`]; a standard output that cannot be written.
@@ -62,20 +62,20 @@ pub fn run(options: &TrainOptions) -> Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
-/// What a training came to, beside its files.
+/// The result of a training, in addition to its files.
 #[derive(Debug)]
 pub struct Trained {
-    /// What was reached, as text; empty where nothing was.
+    /// The results as text; empty if there are none.
     pub report: String,
-    /// Why some of it was not: a loss that is no number any more, or a budget that a scenario does not fit.
+    /// The reason why some courses failed: a NaN loss, or a budget that a scenario does not fit.
     pub failure: Option<CommandError>,
 }
 
 /// Trains and writes the folder.
 ///
 /// # Errors
-/// A specification or data that are wrong, before anything is written; a checkpoint of something else; Ctrl-C. What had been
-/// learned by then is in the checkpoint.
+/// A specification or data that are wrong, before anything is written; a checkpoint of another specification; Ctrl-C.
+/// Epochs learned until then are in the checkpoint.
 pub fn train(options: &TrainOptions) -> Result<Trained> {
     let (file, text) = options.specification.read()?;
     let specification = Specification::parse(&file, &text, options.seed)?;
@@ -88,7 +88,7 @@ pub fn train(options: &TrainOptions) -> Result<Trained> {
     })
 }
 
-/// Every scenario with every seed: a course each.
+/// Every scenario with every seed, one course each.
 struct Training<'a> {
     specification: &'a Specification,
     data: DataSet,
@@ -97,10 +97,10 @@ struct Training<'a> {
 }
 
 impl<'a> Training<'a> {
-    /// What `specification` asks for, ready to be trained.
+    /// Prepares the training of `specification`.
     ///
     /// # Errors
-    /// Data or scenarios that cannot be had or do not go together.
+    /// Data or scenarios that cannot be loaded, or that do not fit together.
     fn new(specification: &'a Specification) -> Result<Self> {
         let cache = Cache::new();
         let scenarios = specification.scenarios()?.into_iter();
@@ -122,7 +122,7 @@ impl<'a> Training<'a> {
         (part as usize / seeds.len(), seeds[part as usize % seeds.len()])
     }
 
-    /// Writes the table and the curves; the names of all files of the folder.
+    /// Writes the table and the curves; returns the names of all files of the folder.
     fn write(&self, folder: &OutputFolder, rows: &[Row]) -> Result<Vec<String>> {
         table::write(&folder.path(EPOCHS), rows, &self.subjects)?;
         let mut outputs = vec![EPOCHS.to_owned(), LOG.to_owned()];
@@ -135,7 +135,7 @@ impl<'a> Training<'a> {
 }
 
 impl Job for Training<'_> {
-    /// What went wrong with the course alone, if anything did.
+    /// The error of this course, if it failed.
     type Out = Option<CommandError>;
     type Report = Trained;
     const NAME: &'static str = "training";
@@ -168,7 +168,7 @@ impl Job for Training<'_> {
         Ok(folder.holds(EPOCHS))
     }
 
-    /// Takes a course from where it was left to its end.
+    /// Runs a course from its checkpoint to the end.
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Option<CommandError>> {
         let (run, seed) = self.course(part);
         let Specification { pace, augment, .. } = &self.specification;
@@ -202,7 +202,7 @@ impl Job for Training<'_> {
     }
 }
 
-/// What did not go well: of several errors the first, with the number of the others.
+/// The failure of the training: the first of several errors, with the number of the others.
 fn all_of(failures: Vec<CommandError>) -> Option<CommandError> {
     let others = failures.len().saturating_sub(1);
     let first = failures.into_iter().next()?;
@@ -214,7 +214,7 @@ fn all_of(failures: Vec<CommandError>) -> Option<CommandError> {
 }
 
 impl TrainOptions {
-    /// The command that goes on where this one was stopped.
+    /// The command that resumes this one.
     fn to_go_on(&self) -> String {
         let seed = self.seed.map_or_else(String::new, |seed| format!(" --seed {seed}"));
         self.specification.to_go_on("train", &self.work.out, &seed)

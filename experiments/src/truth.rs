@@ -1,8 +1,8 @@
-//! Measured sets and their networks, which come along with the program (`experiments/truth`).
+//! Measured sets and their networks, bundled with the program (`experiments/truth`).
 
 include!(concat!(env!("OUT_DIR"), "/truth.rs"));
 
-/// Where they lie in the project.
+/// Their folder in the project.
 pub(crate) const FOLDER: &str = "experiments/truth";
 
 /// A measured set, as its files have it.
@@ -14,12 +14,12 @@ pub(crate) struct Embedded {
     pub(crate) rows: &'static str,
 }
 
-/// The set whose rows are the file at this path in the project; `None` if that is none of a set.
+/// The set whose rows are the file at this path in the project; `None` if no set has it.
 pub(crate) fn embedded(rows: &str) -> Option<&'static Embedded> {
     SETS.iter().find(|set| rows == format!("{FOLDER}/{}/rows.csv", set.name))
 }
 
-/// The network of a set at this path in the project; `None` if it is none.
+/// The network of a set at this path in the project; `None` if no set has it.
 pub(crate) fn network(path: &str) -> Option<&'static [u8]> {
     NETWORKS.iter().find(|(known, _)| *known == path).map(|(_, bytes)| *bytes)
 }

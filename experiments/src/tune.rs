@@ -1,4 +1,4 @@
-//! `haversack tune`: a policy's own parameters, by tries.
+//! `haversack tune`: searches a policy's parameters by trial runs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,40 +15,40 @@ use crate::run::Results;
 use crate::scenario::{Fault, ScenarioFlags, workload};
 use crate::{Cache, CommandError, Key, Plan, Scenario};
 
-/// What `tune` is asked for.
+/// The options of `tune`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/tune.txt"))]
 pub struct TuneOptions {
-    /// The policy: one of `haversack list policies`
+    /// Policy to tune, one of `haversack list policies`
     #[arg(value_name = "POLICY")]
     pub tuned: String,
-    /// A scenario file without a policy; flags win over what it says
+    /// Scenario file without a policy; flags override its keys
     #[arg(value_name = "SCENARIO.toml")]
     pub file: Option<PathBuf>,
-    /// The keys that are given as flags.
+    /// Scenario keys given as flags.
     #[command(flatten)]
     pub scenario: ScenarioFlags,
-    /// Runs, at most
+    /// Maximum number of runs
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub tries: u64,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
 
-/// A policy as it is shipped, and tuned.
+/// A policy with its shipped parameters, and tuned.
 pub(crate) struct Tuned {
-    /// Under what is set, and under the parameters that were found; `None` if it does not fit.
+    /// Results with the shipped parameters, and with those that were found; `None` if it does not fit.
     pub(crate) shipped: Option<Results>,
     pub(crate) tuned: Option<Results>,
-    /// What is set of the policy then.
+    /// The policy parameters of `tuned`.
     pub(crate) set: BTreeMap<String, String>,
-    /// Runs that it took.
+    /// The number of runs.
     pub(crate) tries: u64,
 }
 
-/// Looks for the parameters of `entry` with which an iteration of `scenario` is fastest and gives up no more of the
-/// gradients, one parameter after the other, in so many runs at most.
+/// Searches the parameters of `entry` with which an iteration of `scenario` is fastest without losing more of the
+/// gradients, one parameter after the other, in at most `most` runs.
 ///
 /// # Errors
 /// A scenario that is wrong under the policy.
@@ -57,7 +57,7 @@ pub(crate) fn tuned(entry: &Entry, scenario: &Scenario, most: u64, cache: &Cache
         |set: &BTreeMap<String, String>| Scenario { policy: entry.id.to_owned(), set: set.clone(), ..scenario.clone() };
     let mut search = Search { tries: 0, most, losses: None };
     let mut set = scenario.set.clone();
-    // What is wrong in the scenario is wrong under any parameters.
+    // An error in the scenario itself occurs with any parameters.
     Plan::new(&under(&set), cache)?;
     let shipped = search.run(&under(&set), cache);
     search.losses = shipped.as_ref().map(|(_, losses)| *losses);
@@ -91,12 +91,12 @@ pub(crate) fn tuned(entry: &Entry, scenario: &Scenario, most: u64, cache: &Cache
 struct Search {
     tries: u64,
     most: u64,
-    /// What the policy gives up of the gradients as it is shipped; `None` if it does not fit.
+    /// The losses in the gradients with the shipped parameters; `None` if it does not fit.
     losses: Option<[u64; 4]>,
 }
 
 impl Search {
-    /// The time of an iteration, if the run fits and gives up no more, and what it gives up.
+    /// The time of an iteration, if the run fits and loses no more of the gradients, and its losses.
     fn run(&mut self, scenario: &Scenario, cache: &Cache) -> Option<(Nanos, [u64; 4])> {
         if self.tries >= self.most {
             return None;
@@ -110,10 +110,10 @@ impl Search {
     }
 }
 
-/// Tunes a policy and prints what came of it.
+/// Tunes a policy and prints the result.
 ///
 /// # Errors
-/// A scenario or a policy that is wrong; [`CommandError::NoPlan`] if nothing that was tried fits.
+/// A scenario or a policy that is wrong; [`CommandError::NoPlan`] if no tried parameters fit.
 pub fn run(options: &TuneOptions) -> Result<(), CommandError> {
     let scenario = options.scenario.over(options.file.as_deref())?;
     if scenario.origins.contains_key(&Key::Policy) {

@@ -1,4 +1,4 @@
-//! `haversack validate`: runs every row of measured sets, and says how far off each is.
+//! `haversack validate`: simulates every row of measured sets, and reports the error of each.
 //!
 //! ```text
 //! set.toml, rows.csv ─► Set        what was measured, how, and on which scenario
@@ -33,11 +33,11 @@ use crate::{Cache, CommandError};
 /// The table of all rows.
 const TABLE: &str = "validation.csv";
 
-/// What is validated.
+/// The options of `validate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = include_str!("../help/validate.txt"))]
 pub struct ValidateOptions {
-    /// Measured sets that come along, by name, or folders with `set.toml` and `rows.csv` [default: all that come along]
+    /// Bundled measured sets by name, or folders with `set.toml` and `rows.csv` [default: all bundled sets]
     #[arg(value_name = "SET|DIR")]
     pub sets: Vec<String>,
     /// Only rows of this quantity, such as iteration_time_s
@@ -46,16 +46,16 @@ pub struct ValidateOptions {
     /// Only rows of this role
     #[arg(long, value_name = "fit|check|withheld", value_parser = role)]
     pub role: Option<Role>,
-    /// Lists the sets, and runs nothing
+    /// List the sets without running anything
     #[arg(long)]
     pub list: bool,
-    /// Writes `validation.csv` and a picture of each set to DIR
+    /// Write `validation.csv` and a picture of each set to DIR
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Deletes what the folder lists of another command or other sets
+    /// Delete the listed files of another command or other sets from the folder
     #[arg(long, requires = "out")]
     pub overwrite: bool,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
 }
@@ -68,10 +68,10 @@ fn role(word: &str) -> Result<Role, String> {
     })
 }
 
-/// Runs the rows and prints how far off they are.
+/// Simulates the rows and prints their errors.
 ///
 /// # Errors
-/// A set that nobody has or that is wrong; a folder that cannot be written. What is far off is an answer.
+/// An unknown or wrong set; a folder that cannot be written. A large error is a result, not an error.
 pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
     let mut sets = asked(&options.sets)?;
     if let Some(what) = &options.what {
@@ -106,7 +106,7 @@ pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
     options.format.print(text, || reports.iter().map(Report::json).collect())
 }
 
-/// How far off the sets that come along are, by quantity and role; and of each set a panel of its first quantity.
+/// The errors of the bundled sets, by quantity and role; and for each set a panel of its first quantity.
 ///
 /// # Errors
 /// A set that does not load.
@@ -120,7 +120,7 @@ pub(crate) fn overview(cache: &Cache) -> Result<(Table, Vec<Panel>), CommandErro
     Ok((report::errors(&reports).map_err(CommandError::failed)?, panels))
 }
 
-/// The sets that are asked for; all that come along without a name.
+/// The named sets; without names, all bundled ones.
 fn asked(names: &[String]) -> Result<Vec<Set>, CommandError> {
     if names.is_empty() {
         return SETS.iter().map(Set::embedded).collect();
@@ -142,7 +142,7 @@ fn asked(names: &[String]) -> Result<Vec<Set>, CommandError> {
     names.iter().map(one).collect()
 }
 
-/// Who a folder of results belongs to.
+/// The owner of a folder of results.
 fn owner(options: &ValidateOptions) -> Map<String, Value> {
     let sets = options.sets.iter().map(|name| name_of(Path::new(name)));
     Map::from_iter([

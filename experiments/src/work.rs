@@ -1,4 +1,4 @@
-//! Long work in parts, in a folder of its own: what a sweep, a training, a federation and a reproduction share.
+//! Long work in parts, in a folder of its own; shared by sweeps, trainings, federations and reproductions.
 //!
 //! ```text
 //! WorkOptions ─► OutputFolder      the folder belongs to one command and one specification
@@ -10,8 +10,8 @@
 //!                Job::finish       files from all rows, the same bytes however the work was cut off or shared out
 //! ```
 //!
-//! `work_on` takes a `Job` through these steps. [`Shard`]s are parts for several machines; `shards_of` is what a merge
-//! begins with.
+//! `work_on` takes a `Job` through these steps. [`Shard`]s are parts for several machines; a merge
+//! begins with `shards_of`.
 
 mod folder;
 mod job;

@@ -1,4 +1,4 @@
-//! Charts of items and of values that an artefact has measured, each beside the paper's own.
+//! Charts of an artefact's items and measured values, each with the paper's own.
 
 use std::hash::Hash;
 
@@ -8,8 +8,8 @@ use indexmap::IndexMap;
 /// The name of a series, and its value of an item.
 pub(super) type Quantity<T, V = f64> = (&'static str, fn(&T) -> V);
 
-/// Lines with a series for each name, in the order in which names come; where an item has no point, its series is
-/// marked as going no lower.
+/// Lines with a series for each name, in the order of first appearance; a series with an item without a point is marked
+/// as not going lower.
 pub(super) fn curves<'t, T: 't, N: Into<String> + Eq + Hash>(
     items: impl IntoIterator<Item = &'t T>,
     name: impl Fn(&'t T) -> N,
@@ -38,15 +38,15 @@ pub(super) fn from_zero(label: &str, unit: &str) -> Axis {
     axis(label, unit).from_zero()
 }
 
-/// The axis of accuracies, all of it, so that a few points look like a few points.
+/// The axis of accuracies, from 0 to 100, so that a difference of a few points looks small.
 pub(super) fn test_accuracy() -> Axis {
     axis("test accuracy", "%").range(0.0, 100.0)
 }
 
-/// The method whose bars are the simulation's beside a paper that compares none: its own bars are called `paper`.
+/// The label of simulated bars where the paper compares no methods: its own bars are labelled `paper`.
 const SIMULATED: &str = "simulated";
 
-/// `bars` with what is simulated under `name` and, hatched, the paper's where it has any.
+/// Adds to `bars` the simulated values under `name`, and the paper's, hatched, where it has any.
 pub(super) fn beside<S: Into<Option<f64>>, P: Into<Option<f64>>>(
     bars: Bars,
     name: &str,

@@ -1,7 +1,7 @@
-//! The four papers' policies side by side on one phone and one network: DAF, Sage, Mandheling and `FedHybrid`; and what
-//! those that store fewer bits have measured.
+//! Compares the four papers' policies on one phone and one network: DAF, Sage, Mandheling and `FedHybrid`; also
+//! measurements of the policies that store fewer bits.
 //!
-//! No paper has this comparison, so that there is no row of the reference to answer, and readings are declared here.
+//! No paper has this comparison, so it answers no row of the reference, and its readings are declared here.
 
 mod dominance;
 mod federation;
@@ -11,7 +11,7 @@ mod sensitivity;
 
 use crate::reproduce::Run;
 
-/// What simulates each artefact, in the paper's order.
+/// The simulation of each artefact, in this order.
 pub(super) const RUNS: &[(&str, Run)] = &[
     ("validation", sensitivity::validation),
     ("galaxy-s22", fronts::run),

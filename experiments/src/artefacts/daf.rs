@@ -8,7 +8,7 @@ pub(crate) mod store;
 
 use crate::reproduce::Run;
 
-/// What simulates each artefact, in the paper's order.
+/// The simulation of each artefact, in the paper's order.
 pub(super) const RUNS: &[(&str, Run)] = &[
     ("abstract", methods::headlines),
     ("figure1a", methods::figure1a),

@@ -17,7 +17,7 @@ mod users;
 
 use crate::reproduce::Run;
 
-/// What simulates each artefact, in the paper's order.
+/// The simulation of each artefact, in the paper's order.
 pub(super) const RUNS: &[(&str, Run)] = &[
     ("table1", recomputation::table1),
     ("figure1c", figure2::figure1c),

@@ -1,9 +1,9 @@
-//! Networks that artefacts train on stand-ins: which, and what is made of their accuracies.
+//! Networks that artefacts train on stand-ins, and the presentation of their accuracies.
 //!
-//! A *stand-in* is a reading whose key is `stand-in`: its value is a specification of `haversack train`, and the first word of
-//! its id the kind of what it stands for (`images-resnet8`). Those of a kind that has a `-base`, a reading of the same form, go
-//! on from where that one ends. What they learned is committed, or learned now ([`Context::learn`]); what an iteration takes is
-//! simulated without data whenever a figure is drawn.
+//! A *stand-in* is a reading whose key is `stand-in`: its value is a specification of `haversack train`, and the first
+//! word of its id is the kind of network it replaces (`images-resnet8`). If a kind has a `-base`, a reading of the same
+//! form, its stand-ins start from the final weights of that one. Learned results are committed, or learned now
+//! ([`Context::learn`]); the cost of an iteration is simulated without data whenever a figure is drawn.
 
 use haversack_reports::Sense;
 
@@ -23,20 +23,20 @@ pub(super) struct Training {
     pub(super) scenario: Scenario,
 }
 
-/// What a training has come to.
+/// The results of a training.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Taught {
     pub(super) seeds: Vec<measured::Learned>,
-    /// What an epoch takes, in seconds, and an iteration at its peak, in megabytes.
+    /// The time of an epoch in seconds, and the peak of an iteration in megabytes.
     pub(super) epoch_s: f64,
     pub(super) memory_mb: f64,
     pub(super) chance: [f64; 2],
 }
 
-/// The stand-ins of a kind that are declared for the artefact; none where none is.
+/// The stand-ins of a kind that are declared for the artefact, if any.
 ///
 /// # Errors
-/// One that is no specification.
+/// A stand-in that is not a specification.
 pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn>> {
     let Entry { paper, id, .. } = context.artefact.entry;
     let of_kind = context.readings.of(paper, id).filter(|reading| reading.key == "stand-in");
@@ -45,7 +45,7 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
         Value::Text(text) => Ok(StandIn::parse(&format!("reading `{}`", reading.id), text)?),
         other => Err(anyhow!("the reading `{}` is not words but {other}", reading.id)),
     };
-    // One base for all seeds, as of a network that is taken ready-made.
+    // All seeds share one base, as with a pre-trained network.
     let base = context.readings.reading(paper, id, &format!("{kind}-base")).map(parse).transpose()?;
     let stand_in = |reading| {
         let stand_in: StandIn = parse(reading)?;
@@ -56,8 +56,8 @@ pub(super) fn stand_ins(context: &Context<'_>, kind: &str) -> Result<Vec<StandIn
     of_kind.map(stand_in).collect()
 }
 
-/// What all of them have come to with all their seeds, committed or learned now: what diverges, cannot be, or was not trained is
-/// an error of its own.
+/// The results of all trainings with all their seeds, committed or learned now. A training that diverges, is not
+/// possible or was not committed becomes an error of its own.
 ///
 /// # Errors
 /// Ctrl-C.
@@ -92,7 +92,7 @@ fn taught(
     Ok(Taught { seeds: found.learned, epoch_s, memory_mb, chance })
 }
 
-/// `stand_in` with the seeds that one of these ways was learned with.
+/// `stand_in` with the seeds of those trainings that succeeded.
 pub(super) fn with_seeds<'t>(stand_in: StandIn, ways: impl IntoIterator<Item = &'t Result<Taught>>) -> StandIn {
     let seeds = |taught: &Result<Taught>| Some(taught.as_ref().ok()?.seeds.iter().map(|seed| seed.seed).collect());
     match ways.into_iter().find_map(seeds) {
@@ -111,13 +111,13 @@ impl Taught {
         self.seeds.iter().filter_map(last).collect()
     }
 
-    /// The simulated time so far and the accuracy on the test part in percent, of each epoch of each seed.
+    /// For each epoch of each seed, the simulated time so far and the test accuracy in percent.
     pub(super) fn courses(&self) -> Vec<Vec<(f64, f64)>> {
         let times = || (1..).map(|epoch| f64::from(epoch) * self.epoch_s);
         self.seeds.iter().map(|seed| times().zip(seed.accuracy.iter().copied()).collect()).collect()
     }
 
-    /// Of each epoch the simulated time so far and the accuracy on the test part in percent, means over the seeds.
+    /// For each epoch, the simulated time so far and the test accuracy in percent, as means over the seeds.
     pub(super) fn curve(&self) -> Vec<(f64, f64)> {
         let courses = self.courses();
         let epochs = courses.iter().map(Vec::len).min().unwrap_or(0);
@@ -133,27 +133,28 @@ impl Taught {
         self.seeds.iter().map(|seed| seed.accuracy.len()).max().unwrap_or(0) as f64 * self.epoch_s
     }
 
-    /// By how many points each seed is above the same one of `other`.
+    /// The points by which each seed is above the same seed of `other`.
     fn above(&self, other: &Self) -> Vec<f64> {
         self.accuracies(Part::Test).iter().zip(other.accuracies(Part::Test)).map(|(own, other)| own - other).collect()
     }
 
-    /// In words that it learned nothing, where its accuracy is no better than a guess.
+    /// A remark that nothing was learned, if the accuracy is not better than a guess.
     pub(super) fn at_chance(&self) -> Option<String> {
         at_chance(&self.accuracies(Part::Test), self.chance)
     }
 }
 
-/// In words that nothing was learned: that the mean of `accuracies`, less half of its interval, or less what a guess scatters
-/// by where that is more, is no better than a guess. `chance` is what a guess tells apart, and by how much it scatters.
+/// A remark that nothing was learned, if the mean of `accuracies`, less half of its interval or the scatter of a guess,
+/// whichever is more, is not better than a guess. The second argument is the accuracy of a guess, and its scatter.
 pub(super) fn at_chance(accuracies: &[f64], [guess, scatter]: [f64; 2]) -> Option<String> {
     let (mean, half) = interval(accuracies);
     let is_more = mean - half.max(scatter) > guess;
     (!is_more).then(|| format!("at {} % no better than a guess, {guess:.1} %", words(accuracies)))
 }
 
-/// Answers the row `id` with the mean accuracy of `taught`, put in where it is the baseline itself, or says why its stand-in has
-/// none; the remark is `of` what, and by how many points it differs from the named `baseline` with the same seeds.
+/// Answers the row `id` with the mean accuracy of `taught`, as an input if it is the baseline itself, or records the
+/// reason why its stand-in has none. The remark names the stand-in (`of`) and the difference in points from `baseline`
+/// with the same seeds.
 pub(super) fn answer_accuracy(
     outcome: &mut Outcome,
     id: &str,
@@ -176,37 +177,37 @@ pub(super) fn answer_accuracy(
 /// The columns that [`compare`] adds to the data of a figure.
 const COLUMNS: &str = "stand_in,trained,seed,test_accuracy,points_above,peak_memory_mb,simulated_time_s";
 
-/// A stand-in that was learned in several ways, which come in groups of `group`: those of a group are compared with its
+/// A stand-in that was trained in several ways, which come in groups of `group`: those of a group are compared with its
 /// first, seed by seed.
 pub(super) struct Compared {
     pub(super) kind: &'static str,
     pub(super) stand_in: StandIn,
-    /// What stands above its panels.
+    /// The title of its panels.
     pub(super) title: String,
-    /// The ways by name, in their order; the first is what others are compared with.
+    /// The ways by name, in their order; the others are compared with the first.
     pub(super) ways: Vec<(String, Result<Taught>)>,
     pub(super) group: usize,
 }
 
 impl Compared {
-    /// What the first way has come to.
+    /// The results of the first way.
     pub(super) fn first(&self) -> Option<&Taught> {
         self.ways.first().and_then(|(_, taught)| taught.as_ref().ok())
     }
 
-    /// What a way has come to.
+    /// The results of a way.
     pub(super) fn way(&self, name: &str) -> Option<&Taught> {
         self.ways.iter().find(|(known, _)| known == name).and_then(|(_, taught)| taught.as_ref().ok())
     }
 
-    /// Why a way was not learned, or has not been; `None` where all were.
+    /// The reason why a way was not trained, or has no committed result; `None` if all have results.
     pub(super) fn failure(&self) -> Option<String> {
         self.ways.iter().find_map(|(name, taught)| Some(format!("{name}: {:#}", taught.as_ref().err()?)))
     }
 }
 
-/// Adds what was learned to the data, a row a seed, draws accuracy against memory and against simulated time with their
-/// fronts, and offers as words what each way is above the first of its group.
+/// Adds the results to the data, one row per seed, draws accuracy against memory and against simulated time with their
+/// fronts, and offers as text the points by which each way is above the first of its group.
 pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
     outcome.widen(COLUMNS);
     let mut said = Vec::new();
@@ -235,7 +236,7 @@ pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
     Ok(())
 }
 
-/// What learned nothing has no place on a front.
+/// Ways that learned nothing are left out of fronts.
 fn fronts(outcome: &mut Outcome, title: &str, ways: &[(String, Result<Taught>)]) {
     let taught = |(name, taught): &'_ (String, Result<Taught>)| Some((name.clone(), taught.as_ref().ok()?.clone()));
     let drawn: Vec<(String, Taught)> =
@@ -255,19 +256,20 @@ fn fronts(outcome: &mut Outcome, title: &str, ways: &[(String, Result<Taught>)])
     }
 }
 
-/// What was trained and for what it stands, as panels are titled: `LeNet-5 on glyphs, standing in for ResNet-18`.
+/// The title of panels, from the trained network, the data, and the replaced network: `LeNet-5 on glyphs, standing
+/// in for ResNet-18`.
 pub(super) fn title(network: &str, data: &str, stands_for: &str) -> String {
     let data = if data == "linear" { "linear classes" } else { data };
     format!("{} on {data}, standing in for {stands_for}", spelled(network))
 }
 
-/// A mean with half the width of its 95% interval, in words: `79.2 ± 0.4`; of one value that value.
+/// A mean with half the width of its 95% interval as text: `79.2 ± 0.4`; for a single value only the value.
 pub(super) fn words(values: &[f64]) -> String {
     let (mean, half) = interval(values);
     if values.len() < 2 { format!("{mean:.1}") } else { format!("{mean:.1} ± {half:.1}") }
 }
 
-/// How a stand-in's figures say which they are: `lenet5 on glyphs, 5 seeds, 4 epochs`.
+/// The description of a stand-in in figures: `lenet5 on glyphs, 5 seeds, 4 epochs`.
 pub(super) fn stand_in_words(stand_in: &StandIn) -> String {
     let (seeds, epochs) = (counted(stand_in.seeds.len(), "seed", "seeds"), stand_in.epochs() as usize);
     let epochs = counted(epochs, "epoch", "epochs");
@@ -291,7 +293,7 @@ mod tests {
             let seed = |&accuracy: &f64| measured::Learned { accuracy: vec![accuracy], ..measured::Learned::default() };
             Taught { seeds: accuracies.iter().map(seed).collect(), epoch_s: 2.0, memory_mb: 1.0, chance: [10.0, 1.0] }
         };
-        // 90 − 92 and 95 − 94; of a way that could not be learned there is nothing.
+        // 90 − 92 and 95 − 94; a way that could not be trained has no difference.
         assert_eq!(way(&[90.0, 95.0]).above(&way(&[92.0, 94.0])), [-2.0, 1.0]);
         assert!(way(&[]).above(&way(&[92.0])).is_empty());
         assert_eq!((way(&[90.0]).time_s(), way(&[90.0, 92.0]).curve()), (2.0, vec![(2.0, 91.0)]));
@@ -301,7 +303,8 @@ mod tests {
 
     #[test]
     fn what_learned_nothing_is_told_from_what_did() {
-        // Of ten classes a guess of 10 % scatters by 1.3 over 2,000 samples: one seed at 11 % may be a guess, at 12 % it is not.
+        // With ten classes, a guess at 10 % scatters by 1.3 over 2,000 samples: one seed at 11 % may be a guess,
+        // at 12 % it is not.
         let chance = [10.0, 1.3];
         assert!(at_chance(&[11.0], chance).is_some_and(|said| said == "at 11.0 % no better than a guess, 10.0 %"));
         assert_eq!(at_chance(&[12.0], chance), None);
@@ -318,7 +321,7 @@ mod tests {
         assert_eq!(found, "a transformer with LoRA on phrases, standing in for RoBERTa-base");
     }
 
-    /// A stand-in that is learned in a moment, and what `ways` of it came to with or without learning.
+    /// A stand-in that trains quickly, and the results of `ways` of it, with or without learning.
     fn of_little(context: &Context<'_>, ways: &[Scenario]) -> Vec<Result<Taught>> {
         let text = "data = \"linear\"\ndevice = \"jetson-agx-xavier\"\nmodel = \"mlp\"\nbatch = 32\nepochs = 1\nseeds = [0, 1]";
         let stand_in = StandIn::parse("a test", text).unwrap();
@@ -331,7 +334,7 @@ mod tests {
         Scenario { batch: 32, policy: policy.to_owned(), ..Scenario::new(device, "mlp") }
     }
 
-    /// Gives `look` what an artefact is given; `learn` and `full` as the flags of the command.
+    /// Calls `look` with an artefact's context; `learn` and `full` are the flags of the command.
     fn given<T>(seed: u64, learn: bool, full: bool, look: impl FnOnce(&Context<'_>) -> T) -> T {
         let entry = Entry { paper: "sage", id: "figure99", measured: &["sage/figure99"], ..Entry::EMPTY };
         let artefact = &crate::reproduce::Artefact { entry, run: |_| Ok(Outcome::default()) };
@@ -360,7 +363,7 @@ mod tests {
         let learned = |seed, full| {
             given(seed, true, full, |context| {
                 let taught = of_little(context, &[daf.clone(), short.clone()]);
-                // No weight is trained in a nanosecond.
+                // A nanosecond is too short to train any weight.
                 assert!(taught[1].is_err());
                 let noted = context.learned.lock().unwrap().clone();
                 (taught[0].as_ref().unwrap().seeds.clone(), noted)
@@ -373,7 +376,7 @@ mod tests {
         assert_eq!((&all[1].accuracy, &again[0].key), (&one[0].accuracy, &noted[0].key));
     }
 
-    /// Whoever changes what networks learn raises `NUMERICS` in `measured.rs`, writes what this finds below, and trains
+    /// If you change what networks learn, increase `NUMERICS` in `measured.rs`, write the new results below, and train
     /// all artefacts again: `haversack reproduce --learn --full`.
     #[test]
     fn networks_learn_what_they_did_when_trainings_were_committed() {
@@ -386,6 +389,6 @@ mod tests {
         assert_eq!(found, LEARNED);
     }
 
-    /// By numerics 1.
+    /// With `NUMERICS` at 1.
     const LEARNED: [f64; 4] = [54.1, 53.25, 49.55, 72.85];
 }

@@ -9,7 +9,7 @@ pub(crate) mod tables;
 
 use crate::reproduce::Run;
 
-/// What simulates each artefact, in the paper's order.
+/// The simulation of each artefact, in the paper's order.
 pub(super) const RUNS: &[(&str, Run)] = &[
     ("section1", batches::section1),
     ("figure1a", batches::figure1a),

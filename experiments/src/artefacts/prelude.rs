@@ -1,4 +1,4 @@
-//! What nearly every artefact uses: what it is given and gives back, scenarios, units, charts and data.
+//! Imports for nearly every artefact: its context and outcome, scenarios, units, charts and data.
 
 pub(super) use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Records of an artefact, and how they become its data, answers, quantities and panels, as the readings declare
-//! ([`crate::papers::shown`]).
+//! The records of an artefact, and their conversion to data, answers, quantities and panels, as the
+//! readings declare ([`crate::papers::shown`]).
 
 use anyhow::{Context as _, Result, ensure};
 use haversack_reports::figure::{Cloud, Stack};
@@ -23,16 +23,16 @@ pub(super) struct Records {
     rows: Vec<Vec<Cell>>,
 }
 
-/// What is declared of the artefact's records.
+/// The declarations about the artefact's records.
 pub(super) fn declared<'c>(context: &'c Context<'_>) -> Result<&'c Shown> {
     let Entry { paper, id, .. } = context.artefact.entry;
     context.readings.shown(paper, id).with_context(|| format!("nothing says how {paper}/{id} is shown"))
 }
 
-/// Adds to `outcome` what is declared of the artefact's records.
+/// Adds to `outcome` everything declared for the artefact's records.
 ///
 /// # Errors
-/// A column or a row of the reference that there is not.
+/// An unknown column or row of the reference.
 pub(super) fn show(context: &Context<'_>, mut records: Records, mut outcome: Outcome) -> Result<Outcome> {
     let shown = declared(context)?;
     for column in &shown.columns {
@@ -70,7 +70,7 @@ pub(super) fn show(context: &Context<'_>, mut records: Records, mut outcome: Out
 }
 
 impl Records {
-    /// No record yet, with the columns of this header.
+    /// An empty table with the columns of this header.
     pub(super) fn of(header: &str) -> Self {
         Self { columns: header.split(',').map(str::to_owned).collect(), rows: Vec::new() }
     }
@@ -78,7 +78,7 @@ impl Records {
     /// Adds a record.
     ///
     /// # Errors
-    /// One that has not a cell for each column.
+    /// A record without exactly one cell for each column.
     pub(super) fn row(&mut self, cells: impl Cells) -> Result<()> {
         let row = cells.row();
         ensure!(row.len() == self.columns.len(), "{} cells for the columns {}", row.len(), self.columns.join(","));
@@ -86,10 +86,10 @@ impl Records {
         Ok(())
     }
 
-    /// The largest number of a column, of the records that have a word in another.
+    /// The largest number in a column, among the records that have a word in another.
     ///
     /// # Errors
-    /// A column that there is not.
+    /// An unknown column.
     pub(super) fn most(&self, column: &str, of: &str, word: &str) -> Result<Option<f64>> {
         let only = Filter::from([(of.to_owned(), OneOrMany::One(word.to_owned()))]);
         Ok(taken(&self.numbers(&self.select(&only, &Filter::default())?, column)?, Take::Most))
@@ -104,7 +104,7 @@ impl Records {
         place.map(|place| &self.rows[row][place]).with_context(|| format!("no column is called `{column}`"))
     }
 
-    /// The words of a column; of `method.name`, where there is no such column, those of `method` spelled out.
+    /// The words of a column; for `method.name` without such a column, those of `method` spelled out.
     fn text(&self, row: usize, column: &str) -> Result<String> {
         match column.strip_suffix(".name") {
             Some(id) if !self.columns.iter().any(|known| known == column) => Ok(spelled(&self.text(row, id)?)),
@@ -112,7 +112,7 @@ impl Records {
         }
     }
 
-    /// The number of a column, where there is one.
+    /// The number in a column, if it has one.
     fn number(&self, row: usize, column: &str) -> Result<Option<f64>> {
         Ok(match self.cell(row, column)? {
             Cell::Number(number) => Some(*number),
@@ -140,7 +140,7 @@ impl Records {
         Ok(found)
     }
 
-    /// The records by the words of these columns, in the order in which they come.
+    /// The records, grouped by the words of these columns, in the order of first appearance.
     fn groups(&self, rows: &[usize], columns: &[String]) -> Result<Vec<Vec<usize>>> {
         let mut groups: IndexMap<Vec<String>, Vec<usize>> = IndexMap::new();
         for &row in rows {
@@ -150,7 +150,7 @@ impl Records {
         Ok(groups.into_values().collect())
     }
 
-    /// `text` with the columns between its braces, of the first of `rows`, or what is taken of all.
+    /// `text` with its placeholders filled: columns from the first of `rows`, statistics from all.
     fn filled(&self, text: &str, rows: &[usize]) -> Result<String> {
         let (mut filled, mut rest) = (String::new(), text);
         while let Some((words, after)) = rest.split_once('{') {
@@ -182,7 +182,7 @@ impl Records {
         self.groups(rows, &named(text))?.iter().map(|rows| self.filled(text, rows)).collect()
     }
 
-    /// The words of a column, or of several between braces.
+    /// The words of a column, or of several in braces.
     fn label(&self, row: usize, column: &str) -> Result<String> {
         if column.contains('{') { self.filled(column, &[row]) } else { self.text(row, column) }
     }
@@ -229,7 +229,7 @@ impl Records {
         Ok(())
     }
 
-    /// How a record stands to the one that a column names.
+    /// The relation of a record to the one that a column names.
     fn related(&self, row: usize, column: &DerivedColumn) -> Result<Option<f64>> {
         let Some(own) = self.number(row, &column.of)? else { return Ok(None) };
         if let Some(factor) = column.times {
@@ -343,7 +343,7 @@ impl Records {
         Ok(Axis { from_zero: rule.from_zero, range: rule.range, ..axis })
     }
 
-    /// The series of a panel: the name, the records, and what is drawn of them.
+    /// The series of a panel: the name, the records, and the values to draw.
     fn series<'r>(&self, rule: &'r PanelRule, rows: &[usize]) -> Result<Vec<(String, Vec<usize>, &'r Plotted)>> {
         let Some(column) = &rule.series else {
             return Ok(rule.values.iter().map(|value| (value.name.clone(), rows.to_vec(), value)).collect());
@@ -357,7 +357,7 @@ impl Records {
         Ok(series)
     }
 
-    /// The groups of bars and of stacks, in the order in which they come.
+    /// The groups of bars and of stacks, in the order of first appearance.
     fn categories(&self, rule: &PanelRule, rows: &[usize]) -> Result<Vec<String>> {
         if let Some(group) = &rule.group {
             return Ok(vec![group.clone()]);
@@ -397,7 +397,7 @@ impl Records {
         Ok(Bars { values_shown: rule.show_values, ..bars })
     }
 
-    /// Bars of the least and of the most of each category, where the paper's claim has it.
+    /// Bars of the least and the most of each category, where the paper claims a range.
     fn ends(&self, context: &Context<'_>, rule: &PanelRule, rows: &[usize]) -> Result<Bars> {
         let mut series: Vec<(&str, IndexMap<String, [f64; 2]>)> = Vec::new();
         for (value, row) in rule.values.iter().filter_map(|value| Some((value, value.paper.as_ref()?))) {
@@ -481,7 +481,7 @@ fn place(context: &Context<'_>, row: &str) -> String {
     format!("{}/{row}", context.artefact.entry.paper)
 }
 
-/// The columns between the braces of `text` by which its records are told apart.
+/// The columns in the braces of `text`, which distinguish its records.
 fn named(text: &str) -> Vec<String> {
     let inside = text.split('{').skip(1).filter_map(|rest| rest.split('}').next());
     inside.filter(|inside| !inside.contains([' ', ':'])).map(str::to_owned).collect()
@@ -492,7 +492,7 @@ fn take_called(word: &str) -> Result<Take> {
     take.with_context(|| format!("`{word}` of a column is none of mean, least, most, first, last and count"))
 }
 
-/// What is taken of values, where any is there.
+/// The statistic of the values; `None` if there are none.
 fn taken(values: &[Option<f64>], take: Take) -> Option<f64> {
     let there: Vec<f64> = values.iter().copied().flatten().collect();
     match take {
@@ -579,7 +579,7 @@ mod tests {
         assert_eq!(bars.categories, [spelled("vgg16"), spelled("lenet5")]);
         let series: Vec<_> = bars.series.iter().map(|one| (one.name.as_str(), one.values.clone())).collect();
         assert_eq!(series, [("mnn", vec![Some(8.0), None]), ("own", vec![Some(2.0), Some(1.0)])]);
-        // Of a stack, a part that is not there takes no room.
+        // In a stack, a missing part takes no space.
         let stack = records.stack(&rule, &records.all()).unwrap();
         assert_eq!(stack.parts.iter().map(|part| part.values.clone()).collect::<Vec<_>>(), [[8.0, 0.0], [2.0, 1.0]]);
         let together = PanelRule { group: Some("mean".to_owned()), values: value(), ..PanelRule::default() };
@@ -592,7 +592,7 @@ mod tests {
         let records = records();
         let data = ["network", "time_s", "least_s: least time_s"].map(str::to_owned).to_vec();
         let shown = Shown { data, means_by: vec!["network".to_owned()], ..Shown::default() };
-        // Of 8 and 2 s the mean is 5; LeNet-5 has one time alone.
+        // The mean of 8 and 2 s is 5; LeNet-5 has only one time.
         assert_eq!(records.table(&shown).unwrap().to_csv(), "network,time_s,least_s\nvgg16,5,2\nlenet5,1,1\n");
         let plotted = Plotted {
             name: "all".to_owned(),

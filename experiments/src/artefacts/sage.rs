@@ -7,7 +7,7 @@ mod throughput;
 
 use crate::reproduce::Run;
 
-/// What simulates each artefact, in the paper's order.
+/// The simulation of each artefact, in the paper's order.
 pub(super) const RUNS: &[(&str, Run)] = &[
     ("introduction", setting::introduction),
     ("figure2", memory::figure2),

@@ -1,4 +1,4 @@
-//! What the artefacts of several papers share: variations of a scenario.
+//! Shared by the artefacts of several papers: variations of a scenario.
 
 use haversack_devices::Nanos;
 
@@ -7,8 +7,8 @@ use crate::Scenario;
 /// Parameters of a policy by name.
 pub(super) type Set<'a> = &'a [(&'a str, &'a str)];
 
-/// A scenario of `model` on `device` under `policy`, with a mini-batch of `batch` samples. A budget in percent is of what
-/// training needs on the policy's own stack: a paper compares policies on one engine.
+/// A scenario of `model` on `device` under `policy`, with a mini-batch of `batch` samples. A budget in percent refers
+/// to the need of training on the policy's own stack, because papers compare policies on one engine.
 pub(super) fn trained(device: &str, model: &str, policy: &str, batch: u64) -> Scenario {
     Scenario { policy: policy.to_owned(), batch, ..Scenario::new(device, model) }
 }

@@ -1,4 +1,4 @@
-//! What an artefact sweeps, as the readings declare it: every combination of its keys' cases, and the records of them.
+//! The sweep of an artefact, as the readings declare it: every combination of its keys' cases, and their records.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::scenario::{Key, Literal, Origin, Scenario};
 /// Simulates every case of the declared sweep by `measure`, which gives the columns of `header`, and shows them.
 ///
 /// # Errors
-/// A scenario that is wrong, and whatever `measure` fails with.
+/// A scenario that is wrong, and the errors of `measure`.
 pub(super) fn swept<C: Cells>(
     context: &Context<'_>,
     header: &str,
@@ -23,7 +23,7 @@ pub(super) fn swept<C: Cells>(
     show(context, records(context, header, measure)?, Outcome::default())
 }
 
-/// The records alone.
+/// Only the records.
 ///
 /// # Errors
 /// As [`swept`].
@@ -38,7 +38,7 @@ pub(super) fn records<C: Cells>(
     })
 }
 
-/// The same with as many records of each combination of cases as `measure` gives.
+/// The same with several records for each combination of cases, as returned by `measure`.
 ///
 /// # Errors
 /// As [`swept`].
@@ -61,7 +61,7 @@ pub(super) fn gathered<C: Cells>(
     Ok(records)
 }
 
-/// What a combination of cases is called, in the columns that records of a sweep begin with.
+/// The names of a combination of cases, for the first columns of a sweep's records.
 pub(super) fn words(cases: &[SweptCase]) -> Vec<Cell> {
     let words = |case: &SweptCase| {
         let also = case.also.values().map(|word| word.as_str().into());
@@ -74,20 +74,20 @@ fn sweep<'c>(context: &'c Context<'_>) -> Result<&'c Sweep> {
     declared(context)?.sweep.as_ref().context("nothing is declared to be swept")
 }
 
-/// Numbers stay numbers.
+/// Numbers are kept as numbers.
 fn cell(id: &str) -> Cell {
     id.parse::<f64>().map_or_else(|_| id.into(), Cell::Number)
 }
 
-/// A case for people.
+/// The display name of a case.
 pub(super) fn name(case: &SweptCase) -> String {
     case.name.clone().unwrap_or_else(|| spelled(&case.id))
 }
 
-/// Every combination of cases, the last key's first.
+/// Every combination of cases, the last key varying fastest.
 ///
 /// # Errors
-/// Nothing that is declared to be swept.
+/// No sweep is declared.
 pub(super) fn combinations(context: &Context<'_>) -> Result<Vec<Vec<SweptCase>>> {
     let mut combinations = vec![Vec::new()];
     for key in &sweep(context)?.keys {
@@ -113,7 +113,7 @@ fn cases(context: &Context<'_>, key: &SweptKey) -> Result<Vec<SweptCase>> {
     Ok(cases.iter().chain(shared).cloned().chain(numbers).chain(more.iter().cloned()).collect())
 }
 
-/// The scenario of a combination: what all have, then what each case sets, the last key's last.
+/// The scenario of a combination: the common keys, then the keys of each case, those of the last key last.
 fn scenario(context: &Context<'_>, sweep: &Sweep, cases: &[SweptCase]) -> Result<Scenario> {
     let mut scenario = Scenario::new("", "");
     for (name, value) in [&sweep.scenario].into_iter().chain(cases.iter().map(|case| &case.with)).flatten() {
@@ -131,7 +131,7 @@ fn scenario(context: &Context<'_>, sweep: &Sweep, cases: &[SweptCase]) -> Result
     Ok(scenario)
 }
 
-/// A value as a scenario has it; between braces, that of a reading.
+/// A value in a scenario's form; in braces, that of a reading.
 fn text(context: &Context<'_>, value: &toml::Value) -> Result<String> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let Some(reading) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else { return Ok(text) };

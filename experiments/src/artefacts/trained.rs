@@ -1,4 +1,4 @@
-//! Networks that are trained here for what is measured of them, and what a mini-batch leaves in their saved tensors.
+//! Networks that are trained here for measurements, and the saved tensors of a mini-batch.
 
 mod maps;
 mod parts;
@@ -24,18 +24,18 @@ use crate::{Key, interrupt};
 /// The device whose eager graph is trained; nothing measured depends on its speed.
 const DEVICE: &str = "jetson-agx-xavier";
 
-/// How a network is trained before it is looked at.
+/// The training of a network before measurements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recipe {
     pub(super) model: &'static str,
-    /// The network for people.
+    /// The network's display name.
     pub(super) name: &'static str,
     pub(super) data: &'static str,
     policy: &'static str,
     device: &'static str,
     optimiser: Optimiser,
     rate: f32,
-    /// Samples of a mini-batch.
+    /// The mini-batch size.
     batch: usize,
     epochs: u64,
 }
@@ -75,7 +75,7 @@ pub(super) struct Trained {
     pub(super) state: State,
     data: Arc<DataSet>,
     recipe: Recipe,
-    /// What masks and rounding are drawn by.
+    /// The seed of masks and rounding.
     pub(super) seed: u64,
 }
 
@@ -83,7 +83,7 @@ impl Trained {
     /// Trains by `recipe` with `seed`, once for all artefacts.
     ///
     /// # Errors
-    /// Ctrl-C, and whatever training fails with.
+    /// Ctrl-C, and errors of training.
     pub(super) fn of(context: &Context<'_>, recipe: Recipe, seed: u64) -> Result<Arc<Self>> {
         let key = format!("trained {} {} {seed}", recipe.model, recipe.policy);
         context.once(key, || {
@@ -130,7 +130,7 @@ impl Trained {
         Ok(())
     }
 
-    /// The whole mini-batches of an epoch, as places in the train part.
+    /// The full mini-batches of an epoch, as indices in the train part.
     fn batches(&self, epoch: u64) -> Vec<Vec<usize>> {
         let order = epoch_order(self.data.train.len(), self.seed, epoch);
         order.chunks_exact(self.recipe.batch).map(<[usize]>::to_vec).collect()
@@ -140,7 +140,7 @@ impl Trained {
         Pass::whole(self.recipe.batch, update, self.seed, self.rule())
     }
 
-    /// How weights are updated.
+    /// The rule for updating weights.
     pub(super) const fn rule(&self) -> Rule {
         let Recipe { optimiser, rate, .. } = self.recipe;
         Rule { optimiser, rate, decay: 0.0 }
@@ -151,14 +151,14 @@ impl Trained {
         self.recipe.epochs * self.batches(0).len() as u64
     }
 
-    /// The mini-batches that come next: those of the epoch after the last, of which it has not been trained on yet.
+    /// The next mini-batches: those of the epoch after the last, which it has not been trained on yet.
     pub(super) fn next_batches(&self) -> impl Iterator<Item = haversack_numerics::batch::MiniBatch> + '_ {
         let batches = self.batches(self.recipe.epochs).into_iter();
         batches.map(|indices| mini_batch(&self.data, Part::Train, &indices))
     }
 
-    /// Goes forward and backward with each of the next `batches`, of which none is learned from; `before` is shown every node
-    /// before it is computed.
+    /// Runs forward and backward on each of the next `batches` without updating weights; `before` is called for every
+    /// node before it is computed.
     fn watch(
         &self,
         batches: usize,
@@ -173,10 +173,10 @@ impl Trained {
     }
 }
 
-/// What is found of a trained network: values by their ids, with units.
+/// Measurements of a trained network: values by id, with units.
 type Values = fn(&Trained) -> Result<Vec<(String, &'static str, f64)>>;
 
-/// What was measured of these networks for the artefact, beside what says so.
+/// The measurements of these networks for the artefact, and an outcome that describes them.
 ///
 /// # Errors
 /// As [`measure`]; a network for which nothing is committed.
@@ -192,10 +192,10 @@ pub(super) fn measured(
     Ok((measured, outcome))
 }
 
-/// A value with each seed for every recipe: what `measure` finds of a trained network, by id, with its unit.
+/// The values that `measure` finds for every recipe with each seed, by id, with their units.
 ///
 /// # Errors
-/// What training or `measure` fails with; another set of ids with another seed.
+/// Errors of training or of `measure`; a set of ids that differs between seeds.
 fn measure(context: &Context<'_>, about: &str, recipes: &[Recipe], measure: Values) -> Result<Measured> {
     let networks: Vec<&str> = recipes.iter().map(|recipe| recipe.model).collect();
     let data: BTreeSet<&str> = recipes.iter().map(|recipe| recipe.data).collect();
@@ -223,7 +223,7 @@ pub(super) mod tests {
     use crate::papers::readings::Readings;
     use crate::papers::reference::Reference;
 
-    /// What the artefact at `place` measures under `--full`, trained again with one seed.
+    /// The network that the artefact at `place` measures with `--full`, trained again with one seed.
     pub(in crate::artefacts) fn trained_again(place: &str, recipe: Recipe, seed: u64) -> Arc<Trained> {
         let artefact = crate::artefacts::ARTEFACTS.iter().find(|artefact| artefact.place() == place).unwrap();
         let (reference, readings, cache) = (Reference::load().unwrap(), Readings::default(), Cache::new());

@@ -1,11 +1,11 @@
-//! The fit: the declared constants that bring the simulated times nearest to the observed ones.
+//! The fit: finds the declared constants with which the simulated values are nearest to the observed ones.
 //!
-//! What is minimised is Σ ln²(simulated / observed): a factor too slow is as bad as the same factor too fast, and no row
-//! is met exactly because the sum of distances happens to bend there. The method is Nelder and Mead's (The Computer
-//! Journal 7, 1965) on the logarithms of the constants, started at their present values and at others drawn from a
-//! seeded stream. A constant that ends at a bound, or that the rows hardly tell from one that is a quarter larger or
-//! smaller, is none that was fitted: it goes back to its prior, and the others are fitted beside it. Operating points are
-//! few: between simplices, each goes to its neighbour while that is better.
+//! The objective is Σ ln²(simulated / observed): being slow by a factor is as bad as being fast by the same factor,
+//! and, unlike a sum of absolute errors, it does not favour meeting single rows exactly. The method is Nelder and
+//! Mead's (The Computer Journal 7, 1965) on the logarithms of the constants, started at their present values and at
+//! others drawn from a seeded stream. A constant that ends at a bound, or whose change by a quarter hardly affects the
+//! objective, is not identified: it is reset to its prior, and the others are fitted again. Operating points take only
+//! a few values: between simplices, each moves to a neighbouring value while that is better.
 
 mod leave_one_out;
 
@@ -20,56 +20,56 @@ use super::observation::{self, Calibration, Constant, Observation};
 use crate::scenario::{Holder, World};
 use crate::{CommandError, Result};
 
-/// What a logarithm outside its bounds costs, by its distance: more than any row could win.
+/// The cost per unit by which a logarithm is outside its bounds: more than any row could gain.
 const OUTSIDE: f64 = 100.0;
-/// Where the search starts beside the present values: the number of other points.
+/// The number of starting points in addition to the present values.
 const OTHER_STARTS: u64 = 4;
-/// How far from the present values the others lie at most, as a logarithm: a factor of 1.6.
+/// The largest distance of the others from the present values, as a logarithm: a factor of 1.6.
 const REACH: f64 = 0.5;
 /// The first simplex has edges of this length: 10 % of a constant.
 const EDGE: f64 = 0.1;
-/// Simplices one after the other from one start: a new one frees a search whose simplex has collapsed.
+/// Simplices run one after the other from one start: a new one continues a search whose simplex has collapsed.
 const SIMPLICES: usize = 8;
-/// Steps of one simplex at most.
+/// The most steps of one simplex.
 const STEPS: u64 = 400;
-/// The same where every row is simulated.
+/// The same if every row is simulated.
 const FEW_STEPS: u64 = 25;
-/// Simplices end where another improves the objective by less than this share.
+/// The search ends when a new simplex improves the objective by less than this fraction.
 const IMPROVEMENT: f64 = 1e-4;
-/// A constant is moved by this factor, both ways, to see whether the rows would notice.
+/// A constant is multiplied and divided by this factor to test whether it affects the rows.
 const PROBE: f64 = 1.25;
-/// Below this rise of the objective they hardly do.
+/// If the objective rises by less than this, the constant is not identified.
 const WEAK: f64 = 0.02;
-/// A constant that is as near to a bound as this, as a logarithm, is at it.
+/// A constant counts as at a bound within this distance, as a logarithm.
 const AT_BOUND: f64 = 1e-3;
 
-/// What a fit has found.
+/// The result of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
     /// The values, in the order of the declaration.
     pub values: Vec<f64>,
-    /// The constants that the rows decide, by place; all others are at their priors.
+    /// The indices of the identified constants; all others are at their priors.
     pub free: Vec<usize>,
 }
 
-/// Calibration files, what was observed, and the constants that may move.
+/// Calibration files, observations, and the constants that may move.
 pub struct Problem {
-    /// What was declared.
+    /// The declaration.
     pub calibration: Calibration,
-    /// What was observed.
+    /// The observations.
     pub observations: Vec<Observation>,
-    /// How many points beside the present values the search starts from.
+    /// The number of starting points in addition to the present values.
     pub other_starts: u64,
     files: World,
-    /// The values that a constant can take where these are few, by place.
+    /// For constants that can take only a few values, by index, these values.
     points: Vec<Option<Vec<f64>>>,
 }
 
 impl Problem {
-    /// The problem that `calibration` declares, at the constants of the files.
+    /// The problem that `calibration` declares, with the constants of the files.
     ///
     /// # Errors
-    /// A constant that neither file has, bounds that it cannot take, observations that cannot be simulated.
+    /// A constant that no file has, bounds that it cannot take, observations that cannot be simulated.
     pub fn new(calibration: &Calibration) -> Result<Self> {
         let files = calibration.world()?;
         let points: Vec<_> = calibration.constants.iter().map(|constant| points_of(&files, constant)).collect();
@@ -107,7 +107,7 @@ impl Problem {
         Ok(files)
     }
 
-    /// What is simulated for every row with `values` for the constants.
+    /// The simulated value of every row, with `values` for the constants.
     ///
     /// # Errors
     /// A value that its constant cannot take.
@@ -115,7 +115,7 @@ impl Problem {
         self.simulated_of(&self.observations, values)
     }
 
-    /// The same of other `rows`.
+    /// The same for other `rows`.
     ///
     /// # Errors
     /// As [`Problem::simulated`].
@@ -124,7 +124,7 @@ impl Problem {
         Ok(rows.par_iter().map(|row| row.simulated(&files)).collect())
     }
 
-    /// What is minimised.
+    /// The objective, which is minimised.
     ///
     /// # Errors
     /// As [`Problem::simulated`].
@@ -133,8 +133,8 @@ impl Problem {
         Ok(rows.map(|(simulated, row)| (simulated / row.observed).ln().powi(2)).sum())
     }
 
-    /// The best values that the search finds, the present ones where it finds none better; what the rows do not decide is
-    /// at its prior.
+    /// The best values that the search finds, or the present ones if it finds none better; constants that are not
+    /// identified are at their priors.
     ///
     /// # Errors
     /// As [`Problem::present`].
@@ -144,7 +144,7 @@ impl Problem {
         let mut free: Vec<usize> = (0..values.len()).collect();
         loop {
             values = self.search(seed, &values, &free, &mut after_start)?;
-            // One after the other: what is left without it may be decided then.
+            // One after the other: without the weakest constant, others may become identified.
             let mut weakest = None;
             for &constant in &free {
                 let rise = if self.is_at_bound(&values, constant) { 0.0 } else { self.rise(&values, constant)? };
@@ -173,7 +173,7 @@ impl Problem {
         at(lower) || at(upper)
     }
 
-    /// The best values from several starts; only those that are `free` move.
+    /// The best values from several starts; only the constants in `free` move.
     fn search(&self, seed: u64, from: &[f64], free: &[usize], mut after_start: impl FnMut()) -> Result<Vec<f64>> {
         let mut best = (self.objective(from)?, from.to_vec());
         for start in 0..=self.other_starts {
@@ -191,8 +191,8 @@ impl Problem {
         Ok(best.1)
     }
 
-    /// By which share the objective rises at least when constant `index` of `values` moves by `PROBE` either way and
-    /// all others stay; where that is next to nothing, the rows do not identify the constant.
+    /// The least fraction by which the objective rises when constant `index` of `values` moves by `PROBE` in either
+    /// direction and all others stay; if it is close to zero, the rows do not identify the constant.
     ///
     /// # Errors
     /// As [`Problem::simulated`].
@@ -211,14 +211,14 @@ impl Problem {
     }
 }
 
-/// A constant as its file has it.
+/// A constant in its file.
 fn entry(files: &World, constant: &Constant) -> Option<ConstantEntry> {
     let is_it = |(of, entry): &(Holder, ConstantEntry)| *of == constant.of && entry.name == constant.name;
     files.entries().into_iter().find(is_it).map(|(_, entry)| entry)
 }
 
-/// The values between its bounds that a constant can take, rising, where these are few: a governor's floor is one of its
-/// cluster's operating points. `None` for a constant that takes any.
+/// The values that a constant can take between its bounds, ascending, if there are only a few: a governor's floor is
+/// one of its cluster's operating points. `None` for a continuous constant.
 fn points_of(files: &World, constant: &Constant) -> Option<Vec<f64>> {
     let place = constant.name.strip_prefix("cpu.")?.strip_suffix(".frequency_lowest")?;
     let constants = &files.device.constants;
@@ -229,15 +229,15 @@ fn points_of(files: &World, constant: &Constant) -> Option<Vec<f64>> {
     Some(points.filter(|point| (constant.lower..=constant.upper).contains(point)).collect())
 }
 
-/// The problem as the solver sees it: the logarithms of the constants that move, and a slope back to the bounds.
+/// The problem for the solver: the logarithms of the moving constants, and a penalty outside the bounds.
 #[derive(Clone)]
 struct Search<'a> {
     problem: &'a Problem,
-    /// The values of all constants; those that do not move stay as they are here.
+    /// The values of all constants; those that do not move keep these values.
     base: Vec<f64>,
     /// The constants that the simplex moves.
     free: Vec<usize>,
-    /// Those that go from one value to the next.
+    /// The moving constants that take only a few values.
     stepped: Vec<usize>,
 }
 
@@ -247,7 +247,8 @@ impl<'a> Search<'a> {
         Self { problem, base: base.to_vec(), free, stepped }
     }
 
-    /// One simplex after the other, each around the best point of the one before: the objective, and all values.
+    /// Runs simplices one after the other, each around the best point of the last; returns the
+    /// objective and all values.
     fn descend(mut self, mut point: Vec<f64>) -> Result<(f64, Vec<f64>)> {
         let mut lowest = f64::INFINITY;
         let is_simulated = self.problem.calibration.simulated;
@@ -275,7 +276,8 @@ impl<'a> Search<'a> {
         Ok((self.problem.objective(&values)?, values))
     }
 
-    /// Has every constant that takes only some values go to its neighbour while that is better; whether one went.
+    /// Moves every constant that takes only a few values to a neighbouring value while that is better; returns
+    /// whether any moved.
     fn step(&mut self, point: &[f64]) -> Result<bool> {
         let mut values = self.within(point).0;
         let mut lowest = self.problem.objective(&values)?;
@@ -299,14 +301,14 @@ impl<'a> Search<'a> {
         Ok(has_moved)
     }
 
-    /// The values between their bounds whose logarithms are nearest to `point`, and how far away they are.
+    /// The values within bounds whose logarithms are nearest to `point`, and their distance from it.
     fn within(&self, point: &[f64]) -> (Vec<f64>, f64) {
         let (mut values, mut distance) = (self.base.clone(), 0.0);
         for (&at, &log) in self.free.iter().zip(point) {
             let Constant { lower, upper, .. } = self.problem.calibration.constants[at];
             let inside = log.clamp(lower.ln(), upper.ln());
             distance += (log - inside).abs();
-            // The logarithm of a bound need not lead back to it.
+            // The exponential of a bound's logarithm may differ from the bound by rounding.
             values[at] = inside.exp().clamp(lower, upper);
         }
         (values, distance)
@@ -319,7 +321,7 @@ impl CostFunction for Search<'_> {
 
     fn cost(&self, point: &Self::Param) -> Result<f64, Error> {
         let (values, distance) = self.within(point);
-        // Both bounds were accepted, so what lies between them is too; the solver takes no refusal for an answer.
+        // Both bounds were accepted, so every value between them is, too; the solver does not handle errors.
         Ok(self.problem.objective(&values).unwrap_or(f64::MAX) + OUTSIDE * distance)
     }
 }

@@ -1,6 +1,7 @@
-//! The errors of rows that were left out of the fit: `left-out.toml`, embedded and read strictly.
+//! Leave-one-out errors of rows that constants were fitted to: `left-out.toml`, embedded and parsed strictly.
 //!
-//! `haversack calibrate fit … --leave-one-out --store experiments/left-out.toml` writes it; `reproduce` is told of it ([`errors`]).
+//! `haversack calibrate fit … --leave-one-out --store experiments/left-out.toml` writes it; `reproduce` reads
+//! it through [`errors`].
 //!
 //! ```toml
 //! [[calibration]]                 # one for each of calibrations.toml, in its order
@@ -42,7 +43,7 @@ use crate::{CommandError, Result, truth};
 pub const FILE: &str = "experiments/left-out.toml";
 const TEXT: &str = include_str!("../../left-out.toml");
 
-/// The rows of calibrations, each as the others have it.
+/// The stored rows of calibrations.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct LeftOut {
@@ -59,11 +60,11 @@ pub struct Stored {
     pub device: String,
     /// The stack.
     pub stack: String,
-    /// What its constants are fitted to.
+    /// The observations that its constants are fitted to.
     pub observations: Observations,
-    /// The command that found the errors.
+    /// The command that computed the errors.
     pub command: String,
-    /// The version of haversack that it was of.
+    /// The version of haversack that computed them.
     pub version: String,
     /// The digest of each file that the errors depend on.
     pub digests: BTreeMap<String, String>,
@@ -76,39 +77,39 @@ pub struct Stored {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// The row: the id of a cell, where it is a paper's.
+    /// The row: the id of a cell if it is a paper's.
     pub id: String,
     /// The unit of the values.
     pub unit: String,
-    /// What was observed.
+    /// The observed value.
     pub observed: f64,
-    /// What is simulated at the constants of the files.
+    /// The simulated value with the constants of the files.
     pub shipped: f64,
-    /// What is simulated at the constants that all other rows decide.
+    /// The simulated value with the constants fitted to all other rows.
     pub left_out: f64,
 }
 
 impl Row {
-    /// (simulated − observed) / observed, the row left out.
+    /// (simulated − observed) / observed, with the row left out.
     pub fn error(&self) -> f64 {
         self.left_out / self.observed - 1.0
     }
 }
 
 impl LeftOut {
-    /// What came with this version.
+    /// The errors that ship with this version.
     ///
     /// # Errors
-    /// A committed file that is wrong; a test sees to it that it is not.
+    /// A committed file that is wrong, which a test excludes.
     pub fn committed() -> Result<Self> {
         Self::parse(FILE, TEXT, &reference()?)
     }
 
-    /// Reads a file; `file` is how errors name it.
+    /// Parses a file; `file` is its name in errors.
     ///
     /// # Errors
-    /// Text that does not follow the schema, a calibration that is not declared, a row twice, one of a paper that is none
-    /// of its rows of role *fit*, or a value that is no number above zero.
+    /// Text that does not follow the schema, a calibration that is not declared, a duplicate row, a row that is not one
+    /// of the paper's rows of role *fit*, or a value that is not a positive number.
     pub fn parse(file: &str, text: &str, reference: &Reference) -> Result<Self> {
         let read: Self = read_toml(file, text).map_err(CommandError::input)?;
         let declared = observation::all()?;
@@ -142,8 +143,8 @@ impl LeftOut {
         Ok(read)
     }
 
-    /// The file at `path` without what is to be `replaced` or is declared no more, whatever is wrong there; nothing where
-    /// there is no file yet.
+    /// Reads the file at `path`, ignoring calibrations that are to be `replaced` or no longer declared, even if these
+    /// are wrong; empty if the file does not exist yet.
     ///
     /// # Errors
     /// A file that cannot be read, or as [`LeftOut::parse`].
@@ -158,7 +159,7 @@ impl LeftOut {
         }
     }
 
-    /// Puts a calibration at its place, instead of what is there of it; what is declared no more goes.
+    /// Inserts a calibration, or replaces its stored version; removes calibrations that are no longer declared.
     ///
     /// # Errors
     /// Declarations that do not load.
@@ -172,17 +173,17 @@ impl LeftOut {
         Ok(())
     }
 
-    /// Writes the file beside its name and renames it.
+    /// Writes the file under a temporary name and renames it.
     ///
     /// # Errors
-    /// A place that cannot be written.
+    /// A path that cannot be written.
     pub fn write(&self, path: &Path) -> Result<()> {
         Ok(write_atomically(path, self.to_text().as_bytes())?)
     }
 
-    /// The file as it is committed: the same bytes whenever it was found.
+    /// The text of the file; the bytes are the same whenever the errors are computed.
     pub fn to_text(&self) -> String {
-        // A struct of numbers, words and lists of them is always TOML.
+        // A struct of numbers, texts and lists of them can always be written as TOML.
         let body = toml::to_string(self).unwrap_or_default();
         format!(
             "# Written by the commands below; not to be edited. The schema: experiments/src/calibrate/left_out.rs.\n\n{body}"
@@ -191,7 +192,7 @@ impl LeftOut {
 }
 
 impl Stored {
-    /// What was found of `calibration`.
+    /// The results of fitting `calibration`.
     ///
     /// # Errors
     /// A row that cannot be simulated, a file that does not load.
@@ -218,14 +219,15 @@ impl Stored {
         })
     }
 
-    /// Whether it is of `calibration`.
+    /// Whether it belongs to `calibration`.
     pub fn is_of(&self, calibration: &Calibration) -> bool {
         let Self { device, stack, observations, .. } = self;
         (device, stack, observations) == (&calibration.device, &calibration.stack, &calibration.observations)
     }
 }
 
-/// The text of a file without what is to be `replaced` or is declared no more; `None` if nothing is.
+/// The text of a file without calibrations that are to be `replaced` or no longer declared; `None` if it
+/// has none of these.
 fn without(text: &str, replaced: &[Calibration]) -> Result<Option<String>> {
     let Ok(mut file) = toml::from_str::<toml::Table>(text) else { return Ok(None) };
     let Some(toml::Value::Array(calibrations)) = file.get_mut("calibration") else { return Ok(None) };
@@ -245,7 +247,8 @@ fn reference() -> Result<Reference> {
     Reference::load().map_err(CommandError::failed)
 }
 
-/// Why `id` is no row that may be fitted; `None` where it is, or where its rows are not a paper's.
+/// The reason why the row `id` may not be fitted; `None` if it may, or if the calibration's rows do not
+/// belong to a paper.
 fn unknown_row(calibration: &Calibration, id: &str, reference: &Reference) -> Option<String> {
     if !reference.digests().iter().any(|(file, _)| *file == calibration.rows) {
         return None;
@@ -260,7 +263,7 @@ fn unknown_row(calibration: &Calibration, id: &str, reference: &Reference) -> Op
     }
 }
 
-/// The numbers of the lines that say `head`, from one.
+/// The numbers of the lines equal to `head`, from one.
 fn lines<'t>(text: &'t str, head: &'t str) -> impl Iterator<Item = usize> + 't {
     let heads = text.lines().enumerate().filter(move |(_, line)| line.trim() == head);
     heads.map(|(line, _)| line + 1)
@@ -273,7 +276,7 @@ pub fn command(calibration: &Calibration, seed: u64) -> String {
     format!("haversack calibrate fit {device} --stack {stack}{seed} --leave-one-out --store {FILE}")
 }
 
-/// The digests of all files that the errors of `calibration` depend on, as they are now.
+/// The present digests of all files that the errors of `calibration` depend on.
 ///
 /// # Errors
 /// A file that does not load.
@@ -293,7 +296,7 @@ pub fn digests(calibration: &Calibration, reference: &Reference) -> Result<BTree
     Ok(digests)
 }
 
-/// The errors that came with this version.
+/// The errors that ship with this version.
 ///
 /// # Errors
 /// A committed file that is wrong.
@@ -301,7 +304,7 @@ pub fn errors() -> Result<Errors> {
     errors_of(&LeftOut::committed()?)
 }
 
-/// Those of a file, beside the constants of this program.
+/// The errors of a file, compared with the constants of this program.
 ///
 /// # Errors
 /// A calibration that does not load.
@@ -377,7 +380,7 @@ mod tests {
         assert_eq!((&read, read.to_text()), (&file, text));
         // 2.5 / 2 − 1 = 0.25.
         assert_eq!(read.calibrations[0].rows[0].error(), 0.25);
-        // The same again takes the place of what was there.
+        // Storing it again replaces the earlier version.
         let mut again = file.clone();
         again.put(file.calibrations[1].clone()).unwrap();
         assert_eq!(again, file);

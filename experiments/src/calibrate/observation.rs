@@ -1,8 +1,8 @@
-//! What constants are fitted to: something that was measured, and what simulates it.
+//! Observations that constants are fitted to: a measured value, and its simulation.
 //!
-//! What calibrations are fitted to, by its name: the rows of papers, and those of measured sets.
+//! Also the kinds of observations, by name: rows of papers, and rows of measured sets.
 //!
-//! What is calibrated: `calibrations.toml`, embedded and read strictly.
+//! Also the declared calibrations: `calibrations.toml`, embedded and parsed strictly.
 //!
 //! ```toml
 //! [[calibration]]
@@ -47,10 +47,10 @@ pub enum Part {
     Forward,
     /// From the loss to the gradients.
     Backward,
-    /// All of it, the update included.
+    /// All of it, including the update.
     #[serde(skip)]
     Iteration,
-    /// All of it but packing and unpacking.
+    /// All of it except packing and unpacking.
     #[serde(skip)]
     BesidePacking,
     /// Packing, unpacking and waiting for them.
@@ -68,49 +68,50 @@ impl Part {
     }
 }
 
-/// A value under the constants of some files.
+/// A value simulated with the constants of some files.
 pub type Simulated = dyn Fn(&World) -> f64 + Send + Sync;
 
-/// What simulates an observation under the constants of some files.
+/// The simulation of an observation with the constants of some files.
 pub enum Measure {
-    /// The seconds of a part of an iteration: the sum of its operators', which is the executor's where nothing is short.
+    /// The seconds of a part of an iteration: the sum over its operators, which equals the executor's time if
+    /// nothing limits the run.
     Time(Part, Box<Plan>),
-    /// The seconds of an iteration as the executor has them, the mean over some runs.
+    /// The seconds of an iteration from the executor, the mean over some runs.
     Run(Vec<Plan>),
-    /// The joules of an iteration on a CPU, from the sum of its operators.
+    /// The joules of an iteration on a CPU, as the sum over its operators.
     EnergyOfSum(Box<Plan>),
-    /// The joules of an iteration as the executor has them, likewise.
+    /// The joules of an iteration from the executor, the mean over some runs.
     Energy(Vec<Plan>),
     /// Anything else.
     Other(Box<Simulated>),
 }
 
-/// Something that was observed.
+/// An observation.
 pub struct Observation {
-    /// What people call it.
+    /// Its display name.
     pub id: String,
     /// The value.
     pub observed: f64,
     /// The unit of the value.
     pub unit: &'static str,
-    /// What simulates it.
+    /// Its simulation.
     pub measure: Measure,
 }
 
 impl Observation {
-    /// Of a row of the reference.
+    /// An observation from a row of the reference.
     pub(super) fn of(row: &ReferenceRow, observed: f64, unit: &'static str, measure: Measure) -> Self {
         Self { id: row.id.clone(), observed, unit, measure }
     }
 
-    /// A time.
+    /// The observation of a time.
     pub(super) fn time(id: impl Into<String>, seconds: f64, part: Part, plan: Plan) -> Self {
         Self { id: id.into(), observed: seconds, unit: "s", measure: Measure::Time(part, Box::new(plan)) }
     }
 
-    /// The value under `files`; infinite if that cannot run.
+    /// The value with the constants of `files`; infinite if that cannot run.
     pub fn simulated(&self, files: &World) -> f64 {
-        // Another device than the one whose constants are fitted stays as it is.
+        // A device other than the one that is fitted keeps its constants.
         let device = |plan: &Plan| {
             let own = &plan.machine().device;
             if own.id == files.device.id { files.device.clone() } else { own.clone() }
@@ -147,7 +148,7 @@ impl Observation {
     }
 }
 
-/// The mean of what every run gives; `None` if one gives nothing.
+/// The mean over all runs; `None` if one has no value.
 fn mean(values: impl ExactSizeIterator<Item = Option<f64>>) -> Option<f64> {
     let count = values.len().max(1);
     Some(values.sum::<Option<f64>>()? / count as f64)
@@ -176,8 +177,7 @@ pub(super) fn of(calibration: &Calibration) -> Result<Vec<Observation>> {
     }
 }
 
-/// The rows of role `check` beside those that are fitted, of observations that belong to no paper; the papers'
-/// are shown by `reproduce`.
+/// The rows of role `check` among observations that do not come from a paper; `reproduce` shows those of papers.
 ///
 /// # Errors
 /// As [`of`].
@@ -190,7 +190,7 @@ pub(super) fn checks(calibration: &Calibration) -> Result<Vec<Observation>> {
     }
 }
 
-/// The rows of `role` of the measured set that `calibration` names, on its devices.
+/// The rows of `role` in the measured set of `calibration`, on its devices.
 fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>> {
     let set = truth::embedded(&calibration.rows);
     let set = Set::embedded(set.ok_or_else(|| CommandError::failed(format!("there is no {}", calibration.rows)))?)?;
@@ -227,18 +227,18 @@ fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>> {
 pub const FILE: &str = "experiments/calibrations.toml";
 const TEXT: &str = include_str!("../../calibrations.toml");
 
-/// What constants are fitted to.
+/// The observations that constants are fitted to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Observations {
     /// Timings of PyTorch on a server core, `truth/pytorch-cpu`.
     PytorchTimings,
-    /// The latencies of Sage's table 1 that may be fitted.
+    /// The latencies of Sage's table 1 with the role *fit*.
     SageTable1,
-    /// The times of DAF's table 2 that may be fitted.
+    /// The times of DAF's table 2 with the role *fit*.
     DafTable2,
-    /// Single operators of Mandheling's paper on the Xiaomi 10, those that may be fitted.
+    /// Single operators of Mandheling's paper on the Xiaomi 10, with the role *fit*.
     MandhelingOperators,
     /// The steps of its figure 10, likewise.
     MandhelingSteps,
@@ -252,7 +252,7 @@ pub enum Observations {
     MandhelingDspEnergy,
     /// The two phones of FedHybrid's figure 2, likewise.
     FedhybridFigure2,
-    /// Steps on an RTX 3090 that users of timm measured, `truth/rtx-3090`, those that may be fitted.
+    /// Steps on an RTX 3090 that users of timm measured, `truth/rtx-3090`, with the role *fit*.
     GpuSteps,
     /// Inference on phones and boards that ncnn's users measured, `truth/ncnn-cpu`, likewise.
     PhoneInference,
@@ -263,7 +263,7 @@ pub enum Observations {
 }
 
 impl Observations {
-    /// The word of the file.
+    /// The name in the file.
     pub fn name(self) -> &'static str {
         self.into()
     }
@@ -273,7 +273,7 @@ impl Observations {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Constant {
-    /// Whose it is.
+    /// The calibration it belongs to.
     pub of: Holder,
     /// Its dotted name.
     pub name: String,
@@ -281,40 +281,40 @@ pub struct Constant {
     pub lower: f64,
     /// The greatest value.
     pub upper: f64,
-    /// What it is taken to be where the rows do not decide it.
+    /// Its value if the rows do not identify it.
     pub prior: Prior,
 }
 
-/// What is believed of a constant before any row.
+/// The assumed value of a constant without any row.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prior {
     /// The value, in the unit of its file.
     pub value: f64,
-    /// Where it comes from.
+    /// Its source.
     pub why: String,
 }
 
-/// A device under a stack that has observations.
+/// A device under a stack, with observations.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// The device.
     pub device: String,
-    /// Other devices that were observed under the stack, whose own constants stay as they are.
+    /// Other observed devices under the stack, which keep their own constants.
     #[serde(default)]
     pub others: Vec<String>,
     /// The stack.
     pub stack: String,
-    /// The operating system, where constants are of it.
+    /// The operating system, if some constants belong to it.
     pub system: Option<String>,
-    /// What its constants are fitted to.
+    /// The observations that its constants are fitted to.
     pub observations: Observations,
-    /// The file of their rows in the project.
+    /// The file of the rows, in the project.
     pub rows: String,
-    /// What these are, for people.
+    /// A description of the observations.
     pub about: String,
-    /// Whether every row is simulated, batch by batch, so that the search goes one way only, and not far.
+    /// Whether every row is simulated batch by batch, which is slow, so that the search uses one start and few steps.
     #[serde(default)]
     pub simulated: bool,
     /// The constants.
@@ -323,17 +323,17 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// What tells it from the others, for people: `server-core under pytorch-cpu (pytorch-timings)`.
+    /// Its display name: `server-core under pytorch-cpu (pytorch-timings)`.
     pub fn title(&self) -> String {
         title(&self.device, &self.stack, self.observations)
     }
 
-    /// What runs for a row, unless the row says otherwise.
+    /// The scenario of a row, before its own settings.
     pub(super) fn scenario(&self, model: &str, batch: u64) -> Scenario {
         Scenario { stack: Some(self.stack.clone()), batch, ..Scenario::new(&self.device, model) }
     }
 
-    /// The files that it names, as they are.
+    /// The files that it names, unchanged.
     ///
     /// # Errors
     /// A file that does not exist or does not follow its schema.
@@ -344,7 +344,7 @@ impl Calibration {
         Ok(World { device, stack, system })
     }
 
-    /// The digest of what is declared here, but for words to people.
+    /// The digest of this declaration, without descriptions.
     pub fn digest(&self) -> String {
         let Self { device, others, stack, system, simulated, .. } = self;
         let mut text = format!("{device} {others:?} {stack} {system:?} {simulated}\n");
@@ -356,7 +356,7 @@ impl Calibration {
     }
 }
 
-/// What tells one calibration from the others, for people.
+/// The display name of a calibration.
 pub(super) fn title(device: &str, stack: &str, observations: Observations) -> String {
     format!("{device} under {stack} ({})", observations.name())
 }
@@ -370,7 +370,7 @@ struct File {
 /// Every declared calibration.
 ///
 /// # Errors
-/// A file that does not follow the schema, or bounds between which nothing lies.
+/// A file that does not follow the schema, or bounds that exclude every value.
 pub fn all() -> Result<Vec<Calibration>> {
     let file: File = read_toml(FILE, TEXT).map_err(CommandError::failed)?;
     let constants = || file.calibration.iter().flat_map(|calibration| &calibration.constants);

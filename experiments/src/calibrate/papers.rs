@@ -1,4 +1,4 @@
-//! What the papers observed and constants may be fitted to, under the readings that are declared for it.
+//! The papers' observations that constants may be fitted to, with the readings declared for them.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_workloads::Variant;
@@ -18,7 +18,7 @@ use crate::{Cache, CommandError, Plan, Result, Scenario};
 const MANDHELING: &str = "mandheling";
 const FEDHYBRID: &str = "fedhybrid";
 
-/// A paper, with what was read in it.
+/// A paper, with its readings.
 struct Paper {
     id: &'static str,
     reference: Reference,
@@ -39,13 +39,13 @@ impl Paper {
         fit.filter_map(|row| Some((row, row.number()?)))
     }
 
-    /// What the readings of `artefact` declare as `id`.
+    /// The reading `id` of `artefact`.
     fn reading(&self, artefact: &str, id: &str) -> Result<&Value> {
         let found = self.readings.reading(self.id, artefact, id).map(|reading| &reading.value);
         found.ok_or_else(|| CommandError::failed(format!("{}/{artefact} declares no reading '{id}'", self.id)))
     }
 
-    /// The number that the readings of `artefact` declare as `id`.
+    /// The number of the reading `id` of `artefact`.
     fn number(&self, artefact: &str, id: &str) -> Result<f64> {
         match self.reading(artefact, id)? {
             Value::Number(number) => Ok(*number),
@@ -58,7 +58,7 @@ impl Paper {
     }
 }
 
-/// The latencies of the rows that may be fitted, under the readings that are declared for them.
+/// The latencies of the rows that may be fitted, with the readings declared for them.
 pub(super) fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>> {
     let paper = Paper::load("sage")?;
     let batch = paper.number("table1", "latency-batch")? as u64;
@@ -79,8 +79,8 @@ pub(super) fn sage_table1(calibration: &Calibration) -> Result<Vec<Observation>>
     Ok(observations)
 }
 
-/// The times of the rows that may be fitted, under the readings that are declared for them; a time of zero says
-/// nothing of a rate.
+/// The times of the rows that may be fitted, with the readings declared for them; a time of zero does
+/// not determine a rate.
 pub(super) fn daf_table2() -> Result<Vec<Observation>> {
     let paper = Paper::load("daf")?;
     let mut observations = Vec::new();
@@ -92,7 +92,7 @@ pub(super) fn daf_table2() -> Result<Vec<Observation>> {
         };
         let mut scenario =
             store::packed(|id| Ok(paper.number("table2", id)?), &row.method).map_err(CommandError::failed)?;
-        // All iterations are alike: nothing is learned in the first.
+        // All iterations are equal: the policy learns nothing in the first.
         scenario.iterations = Some(1);
         let plan = paper.plan(&scenario)?;
         observations.push(Observation::time(&row.id, milliseconds * 1e-3, part, plan));
@@ -100,13 +100,13 @@ pub(super) fn daf_table2() -> Result<Vec<Observation>> {
     Ok(observations)
 }
 
-/// The plans whose mean time, or energy, is that of a batch under `scenario`.
+/// The plans whose mean time, or energy, is that of a batch in `scenario`.
 fn plans(paper: &Paper, artefact: &str, scenario: &Scenario) -> Result<Vec<Plan>> {
     let warm_up = paper.number(artefact, "settled")? as u64;
     timed(scenario, warm_up).iter().map(|scenario| paper.plan(scenario)).collect()
 }
 
-/// Milliseconds that `simulated` gives, where anything runs.
+/// The milliseconds computed by `simulated`, if it can run.
 fn other(
     row: &ReferenceRow,
     milliseconds: f64,
@@ -116,7 +116,7 @@ fn other(
     Observation::of(row, milliseconds * 1e-3, "s", Measure::Other(Box::new(seconds)))
 }
 
-/// Table 3, table 4 and the crossing of section 3.3 on the Xiaomi 10.
+/// Table 3, table 4 and the crossover of section 3.3 on the Xiaomi 10.
 pub(super) fn mandheling_operators() -> Result<Vec<Observation>> {
     let paper = Paper::load(MANDHELING)?;
     let mut observations = Vec::new();
@@ -153,7 +153,7 @@ pub(super) fn mandheling_steps() -> Result<Vec<Observation>> {
     Ok(observations)
 }
 
-/// The times of tables 7 and 8 of the two engines on the CPU, and the preparation of section 3.6.
+/// The times of the two CPU engines in tables 7 and 8, and the preparation of section 3.6.
 pub(super) fn mandheling_cpu() -> Result<Vec<Observation>> {
     let paper = Paper::load(MANDHELING)?;
     let mut observations = engine(&paper, false, true)?;
@@ -167,7 +167,7 @@ pub(super) fn mandheling_cpu() -> Result<Vec<Observation>> {
     Ok(observations)
 }
 
-/// The times, or energies, of tables 7 and 8, of Mandheling or of the engines on the CPU.
+/// The times, or energies, of Mandheling or of the CPU engines in tables 7 and 8.
 pub(super) fn mandheling_engine(of_mandheling: bool, times: bool) -> Result<Vec<Observation>> {
     engine(&Paper::load(MANDHELING)?, of_mandheling, times)
 }
@@ -190,14 +190,14 @@ fn engine(paper: &Paper, of_mandheling: bool, times: bool) -> Result<Vec<Observa
         let Some((scenario, rounds)) = tables::of_training(&row.subject, &row.method, batch).zip(rounds) else {
             continue;
         };
-        // Hours and watt-hours of all batches.
+        // Hours and watt-hours for all batches.
         let each = value * 3600.0 / (rounds * batches);
         observations.push(of_batch(row, each, times, plans(paper, "table8", &scenario)?));
     }
     Ok(observations)
 }
 
-/// Seconds or joules of a batch: where only the CPU runs, batches are alike, and one is the sum of its operators.
+/// Seconds or joules of a batch: if only the CPU runs, batches are equal, and one is the sum of its operators.
 fn of_batch(row: &ReferenceRow, observed: f64, is_time: bool, mut plans: Vec<Plan>) -> Observation {
     let alone = plans.len() == 1 && plans.iter().all(|plan| plan.machine().dsp.is_none());
     let only = if alone { plans.pop() } else { None };
@@ -210,7 +210,7 @@ fn of_batch(row: &ReferenceRow, observed: f64, is_time: bool, mut plans: Vec<Pla
     Observation::of(row, observed, if is_time { "s" } else { "J" }, measure)
 }
 
-/// Figure 2: how a phone that is short of memory does beside one that is not, where that is above zero.
+/// Figure 2: the ratio of a phone that is short of memory to one that is not, where it is above zero.
 pub(super) fn fedhybrid_reclaim() -> Result<Vec<Observation>> {
     let Paper { reference, readings, cache, .. } = &Paper::load(FEDHYBRID)?;
     let mut observations = Vec::new();

@@ -1,7 +1,8 @@
-//! `haversack calibrate probe`: a device file of what probes measured on a phone or a board (`experiments/probes`).
+//! `haversack calibrate probe`: makes a device file from the measurements of probes on a phone or
+//! a board (`experiments/probes`).
 //!
-//! What a probe cannot see (power, heat, a DSP, CoreMark) is taken from a base, another device; in the file it counts as
-//! a guess, however well it is known of that device.
+//! Constants that a probe cannot measure (power, heat, a DSP, CoreMark) are taken from another device, the base; in the
+//! file they count as guesses, however well they are known for the base.
 
 mod cpu;
 mod device_file;
@@ -21,34 +22,34 @@ use self::reader::{Probe, Probed, fastest};
 use crate::output::{Format, check_apart, note, print, print_json};
 use crate::{CommandError, Result};
 
-/// What a device file begins with that this command may replace.
+/// The marker in the first line of device files written by this command, which it may replace.
 const HEAD: &str = "written by haversack calibrate";
 
-/// What becomes a device file, and where.
+/// The options of `calibrate probe`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  haversack calibrate probe cpu.json gpu.json --as my-phone --base galaxy-s22")]
 pub(super) struct ProbeOptions {
-    /// What probes printed (`experiments/probes`): one of the CPU, one of the GPU, or both
+    /// Output of probes (`experiments/probes`): one of the CPU, one of the GPU, or both
     #[arg(value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
-    /// The new device's name
+    /// Name of the new device
     #[arg(long = "as", id = "name", value_name = "NAME")]
     name: String,
-    /// The device that is most like it, for what cannot be measured
+    /// Most similar device, for constants that cannot be measured
     #[arg(long, value_name = "DEVICE")]
     base: Option<String>,
-    /// The file to write [default: NAME.toml]
+    /// Output file [default: NAME.toml]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Replace a file that this command did not write
     #[arg(long)]
     overwrite: bool,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// The device file, and what is to be said of it.
+/// The device file, and remarks about it.
 struct Taken<'a> {
     base: &'a Device,
     file: DeviceFile,
@@ -56,7 +57,7 @@ struct Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// Takes the keys that are constants as they are: of a list of the probe, the file has its `places` in this order.
+    /// Copies the keys that are constants; for a list of the probe, the file has its `places` in this order.
     fn constants(&mut self, probed: &Probed, source: &str, places: &[usize]) {
         let mut missing: IndexMap<String, Vec<String>> = IndexMap::new();
         for (rank, place) in places.iter().enumerate() {
@@ -94,11 +95,11 @@ const fn guessed<'a>(source: &'a str, note: &'a str) -> How<'a> {
     How { kind: Kind::Estimated, source, note }
 }
 
-/// Reads the probes' files, writes the device file and says what it rests on.
+/// Reads the probes' files, writes the device file and reports where its constants come from.
 ///
 /// # Errors
-/// Files that are not a probe's or hold a missing or absurd number, two of the same processor, a base that lacks what was
-/// probed, and a file that something else wrote.
+/// Files that do not come from a probe or have missing or absurd numbers, two of the same processor, a base that lacks
+/// a probed part, and an existing file that this command did not write.
 pub(super) fn run(options: &ProbeOptions) -> Result<()> {
     let name = options.name.strip_suffix(".toml").unwrap_or(&options.name);
     let path = path_of(name, options.out.as_deref())?;
@@ -145,10 +146,10 @@ pub(super) fn run(options: &ProbeOptions) -> Result<()> {
     ))
 }
 
-/// Where the file of `name` goes.
+/// The path of the file for `name`.
 ///
 /// # Errors
-/// A name that is none, or a built-in device's.
+/// An invalid name, or that of a built-in device.
 fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || name.starts_with(['.', '-']) || !name.chars().all(is_plain) {
@@ -165,10 +166,10 @@ fn path_of(name: &str, out: Option<&Path>) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Checks that `path` is free, or holds what this command wrote.
+/// Checks that `path` is free, or was written by this command.
 ///
 /// # Errors
-/// It holds something else, and is not to be overwritten.
+/// Another file is there, and may not be overwritten.
 fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     if overwrite || !path.exists() {
         return Ok(());
@@ -183,7 +184,7 @@ fn check_free(path: &Path, overwrite: bool) -> Result<()> {
     )))
 }
 
-/// All files, of different processors.
+/// Reads all files, which must be of different processors.
 fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>> {
     let mut probes: Vec<Probed> = Vec::new();
     for path in from {
@@ -200,7 +201,7 @@ fn read_all(from: &[PathBuf]) -> Result<Vec<Probed>> {
     Ok(probes)
 }
 
-/// The base that was asked for, or one that fits what was probed.
+/// The given base, or one that fits the probed parts.
 fn base_of(probes: &[Probed], asked: Option<&str>) -> Result<Device> {
     if let Some(id) = asked {
         return haversack_devices::load(id).map_err(|error| CommandError::input(format!("--base: {error}")));
@@ -217,7 +218,7 @@ fn base_of(probes: &[Probed], asked: Option<&str>) -> Result<Device> {
     Ok(haversack_devices::load(id)?)
 }
 
-/// The instructions of what `uname -m` calls an architecture.
+/// The instruction set of an architecture, as named by `uname -m`.
 fn instruction_set(architecture: &str) -> Option<InstructionSet> {
     match architecture {
         "x86_64" | "amd64" => Some(InstructionSet::X86),
@@ -226,10 +227,10 @@ fn instruction_set(architecture: &str) -> Option<InstructionSet> {
     }
 }
 
-/// Takes all that `probed`, of the OpenCL or the CUDA probe, holds of a GPU into the file.
+/// Copies all measurements of a GPU from `probed`, of the OpenCL or the CUDA probe, into the file.
 ///
 /// # Errors
-/// A base without a GPU, of which nobody knows what a probe cannot see.
+/// A base without a GPU, which lacks the constants that a probe cannot measure.
 fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<()> {
     let source = if probed.name == "cuda" { "probe.cu" } else { "probe_opencl.c" };
     let Some(base) = &taken.base.constants.gpu else {
@@ -278,7 +279,7 @@ fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<()> {
     Ok(())
 }
 
-/// The vendor that calibrations know, if it is one.
+/// The vendor, if calibrations know it.
 fn vendor(said: &str) -> Option<&'static str> {
     let said = said.to_lowercase();
     let known = [("nvidia", "nvidia"), ("qualcomm", "qualcomm"), ("adreno", "qualcomm"), ("arm", "arm")];

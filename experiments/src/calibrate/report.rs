@@ -1,4 +1,4 @@
-//! The result of a fit, for people and for programs.
+//! The result of a fit, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -15,24 +15,24 @@ use crate::scenario::Holder;
 pub struct Fitted {
     /// Its dotted name.
     pub name: String,
-    /// Whose file holds it.
+    /// The calibration it belongs to.
     pub of: Holder,
-    /// The unit of the file, in which all values here are.
+    /// The unit of the file, for all values here.
     pub unit: &'static str,
     /// The value of the file.
     pub before: f64,
-    /// The value that fits best, or the prior where the rows do not decide it.
+    /// The best fit, or the prior if the rows do not identify the constant.
     pub after: f64,
-    /// The least value that it may take.
+    /// The smallest permitted value.
     pub lower: f64,
-    /// The greatest one.
+    /// The largest permitted value.
     pub upper: f64,
     /// The prior.
     pub prior: f64,
-    /// The least share by which the objective rises when it moves by a quarter; infinite, and no number for programs, where
-    /// that leaves the bounds either way.
+    /// The least fraction by which the objective rises when the constant moves by a quarter; infinite, which becomes
+    /// null in JSON, if both moves leave the bounds.
     pub rise: f64,
-    /// Whether the rows decide it.
+    /// Whether the rows identify it.
     #[serde(rename = "identified")]
     pub is_identified: bool,
 }
@@ -44,33 +44,33 @@ pub struct Residual {
     pub id: String,
     /// The unit of the values.
     pub unit: &'static str,
-    /// What was observed.
+    /// The observed value.
     pub observed: f64,
-    /// What is simulated at the constants of the files.
+    /// The simulated value with the constants of the files.
     pub before: f64,
-    /// What is simulated at the fitted ones.
+    /// The simulated value with the fitted constants.
     pub after: f64,
-    /// What is simulated at those that all other rows decide; `None` where that was not asked for.
+    /// The simulated value with the constants fitted to all other rows; `None` if this was not requested.
     pub left_out: Option<f64>,
 }
 
 impl Residual {
-    /// (simulated − observed) / observed at the fitted constants.
+    /// (simulated − observed) / observed with the fitted constants.
     pub fn error(&self) -> f64 {
         self.after / self.observed - 1.0
     }
 
-    /// The same at the constants of the files.
+    /// The same with the constants of the files.
     pub fn error_before(&self) -> f64 {
         self.before / self.observed - 1.0
     }
 
-    /// The same at the constants that all other rows decide.
+    /// The same with the constants fitted to all other rows.
     pub fn error_left_out(&self) -> Option<f64> {
         Some(self.left_out? / self.observed - 1.0)
     }
 
-    /// For programs.
+    /// The row as JSON.
     fn json(&self) -> Value {
         json!({
             "id": self.id,
@@ -94,45 +94,45 @@ pub fn spread(errors: impl Iterator<Item = f64>) -> (f64, f64) {
     (median, worst)
 }
 
-/// A fit.
+/// The result of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The device.
     pub device: String,
     /// The stack.
     pub stack: String,
-    /// The operating system, where constants are of it.
+    /// The operating system, if some constants belong to it.
     pub system: Option<String>,
-    /// What the rows are.
+    /// A description of the rows.
     pub about: String,
-    /// What was minimised, at the constants of the files and at the fitted ones.
+    /// The objective with the constants of the files, and with the fitted ones.
     pub objective: [f64; 2],
     /// The constants.
     pub constants: Vec<Fitted>,
     /// The rows.
     pub rows: Vec<Residual>,
-    /// Rows that nothing was fitted to, of observations that have some.
+    /// Rows that were not used for fitting, if the observations have some.
     pub checks: Vec<Residual>,
 }
 
 impl Report {
-    /// The median and the largest absolute error at the fitted constants.
+    /// The median and the largest absolute error with the fitted constants.
     pub fn errors(&self) -> (f64, f64) {
         spread(self.rows.iter().map(Residual::error))
     }
 
-    /// The same at the constants of the files.
+    /// The same with the constants of the files.
     pub fn errors_before(&self) -> (f64, f64) {
         spread(self.rows.iter().map(Residual::error_before))
     }
 
-    /// The same of rows that were left out; `None` where that was not asked for.
+    /// The same for leave-one-out errors; `None` if these were not requested.
     pub fn errors_left_out(&self) -> Option<(f64, f64)> {
         let errors: Option<Vec<f64>> = self.rows.iter().map(Residual::error_left_out).collect();
         Some(spread(errors?.into_iter()))
     }
 
-    /// For programs.
+    /// The report as JSON.
     pub fn json(&self) -> Value {
         let (rows, checks) = (self.rows.iter().map(Residual::json), self.checks.iter().map(Residual::json));
         let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
@@ -151,7 +151,7 @@ impl Report {
         })
     }
 
-    /// For people.
+    /// The report as text.
     pub fn text(&self) -> String {
         let (rows, constants) = (self.rows.len(), self.constants.len());
         let system = self.system.as_ref().map_or_else(String::new, |system| format!(" and {system}"));

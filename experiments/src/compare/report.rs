@@ -1,4 +1,4 @@
-//! What moved, for people and for programs.
+//! The differences, as text and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,18 +10,18 @@ use super::rows::{Change, Moved, RowChanges};
 use super::{CompareOptions, Pair, RecordChanges};
 use crate::quantities::{cut, more};
 
-/// Rows that moved, at most.
+/// The most changed rows that are listed.
 const ROWS: usize = 25;
-/// Rows of one side alone, digests and constants, each at most.
+/// The most rows of only one side, digests and constants that are listed, each.
 const NAMED: usize = 8;
-/// Values of a key that are written out, at most.
+/// The most values of a key that are listed.
 const WRITTEN_OUT: usize = 6;
-/// Columns of a row, at most.
+/// The most columns of a row.
 const COLUMNS: usize = 3;
-/// Where what is left out here stands.
+/// Where to find the items left out.
 const IN_JSON: &str = "; --format json has all";
 
-/// What a terminal is told.
+/// The terminal's output.
 pub(super) fn text(record: &RecordChanges, rows: Option<&RowChanges>, common: bool) -> String {
     let mut text = String::new();
     // Writing to a text cannot fail.
@@ -89,7 +89,7 @@ fn text_of(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).map_or_else(|| value.map(Value::to_string).unwrap_or_default(), str::to_owned)
 }
 
-/// "+12.5%" of the number that moved farthest, or nothing.
+/// "+12.5%" for the number with the largest change, or empty.
 fn distance(row: &Moved) -> String {
     let number = |text: &Option<String>| text.as_deref()?.parse::<f64>().ok();
     let signed = row.changes.first().and_then(|change| Some(number(&change.after)? - number(&change.before)?));
@@ -110,7 +110,7 @@ fn changes(changes: &[Change]) -> String {
     cut(&changes.iter().map(one).collect::<Vec<_>>(), COLUMNS, changes.len())
 }
 
-/// A cell; of a number six digits, so that small moves show.
+/// A cell; numbers have six digits, so that small changes show.
 fn shown(cell: Option<&str>) -> String {
     let Some(cell) = cell else { return "nothing".to_owned() };
     let rounded = cell.parse::<f64>().ok().filter(|number| number.fract() != 0.0);

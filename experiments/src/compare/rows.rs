@@ -1,4 +1,4 @@
-//! The rows of both results, matched by what identifies them, and what of each moved.
+//! The rows of both results, matched by their identities, and the changes of each.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,9 +13,9 @@ const ID: &str = "id";
 /// The columns of a cell that are compared.
 const OF_CELLS: [&str; 2] = ["simulated", "verdict"];
 
-/// A table, whose columns are read as they are asked for: only one at a time is text.
+/// A table whose columns are read on demand, so that only one at a time is text.
 pub(super) struct Table {
-    /// What its rows are.
+    /// The kind of its rows.
     pub(super) kind: &'static str,
     frame: DataFrame,
 }
@@ -51,7 +51,7 @@ impl Table {
         Ok(Self { kind: "cells", frame: DataFrame::new_infer_height(columns).map_err(CommandError::failed)? })
     }
 
-    /// What identifies each row: of cells their ids, of runs the values of `keys` that they were given.
+    /// The identity of each row: the id of a cell, the values of `keys` of a run.
     fn ids(&self, keys: &[&str]) -> Result<Vec<String>> {
         if let Some(ids) = self.column(ID)? {
             return Ok(numbered(ids.into_iter().map(Option::unwrap_or_default).collect()));
@@ -68,7 +68,7 @@ impl Table {
         Ok(numbered(ids))
     }
 
-    /// The columns that are compared: what identifies a row, and the number of a run, are no results of it.
+    /// The columns that are compared: the identity of a row and the number of a run are not results.
     fn names(&self) -> Vec<&str> {
         let names = self.frame.columns().iter().map(|column| column.name().as_str());
         names.filter(|name| Key::named(name).is_none() && ![ID, "run"].contains(name)).collect()
@@ -81,7 +81,7 @@ impl Table {
     }
 }
 
-/// The keys whose values tell the runs of two tables apart.
+/// The keys whose values distinguish the runs of two tables.
 fn telling_keys(before: &Table, after: &Table) -> Result<Vec<&'static str>> {
     let mut telling = Vec::new();
     for key in Key::ALL.map(Key::name) {
@@ -95,7 +95,7 @@ fn telling_keys(before: &Table, after: &Table) -> Result<Vec<&'static str>> {
     Ok(telling)
 }
 
-/// Ids of which none is there twice: the second of the same is `… (2)`.
+/// Makes ids unique: the second of two equal ones becomes `… (2)`.
 fn numbered(mut ids: Vec<String>) -> Vec<String> {
     let mut seen: HashMap<String, u64> = HashMap::new();
     for id in &mut ids {
@@ -117,7 +117,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// How far a number moved, in parts of what it was; `None` of what is no number on both sides.
+    /// The relative change of a number; `None` if either side is not a number.
     fn distance(&self) -> Option<f64> {
         let numbers = |text: &Option<String>| -> Option<Vec<f64>> {
             text.as_deref()?.split("..").map(|number| number.parse::<f64>().ok()).collect()
@@ -133,13 +133,14 @@ impl Change {
     }
 }
 
-/// A row of which something moved.
+/// A row with a change.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Moved {
     pub(super) id: String,
-    /// How far the number moved that moved farthest; infinite where one came, went, or none of what changed is one.
+    /// The largest relative change of a number; infinite if one appeared or disappeared, or if no changed
+    /// value is a number.
     pub(super) distance: f64,
-    /// What changed, the farthest first.
+    /// The changes, the largest first.
     pub(super) changes: Vec<Change>,
 }
 
@@ -153,12 +154,12 @@ impl Moved {
     }
 }
 
-/// What moved between two tables.
+/// The differences between two tables.
 pub(super) struct RowChanges {
     pub(super) kind: &'static str,
     /// Rows that both have.
     pub(super) both: usize,
-    /// The farthest first.
+    /// The changed rows, the largest change first.
     pub(super) moved: Vec<Moved>,
     pub(super) only_before: Vec<String>,
     pub(super) only_after: Vec<String>,
@@ -200,7 +201,7 @@ impl RowChanges {
         Ok(Self { kind: before.kind, both: pairs.len(), moved, only_before, only_after, columns })
     }
 
-    /// How many rows moved, came or went; of `common` rows, how many moved.
+    /// The number of rows that changed, appeared or disappeared; with `common`, only of those that changed.
     pub(super) fn number(&self, common: bool) -> usize {
         let one_sided = if common { 0 } else { self.only_before.len() + self.only_after.len() };
         self.moved.len() + one_sided
@@ -241,7 +242,7 @@ mod tests {
         ]);
         let changes = RowChanges::new(&before, &after).unwrap();
         let far: Vec<(&str, f64)> = changes.moved.iter().map(|moved| (moved.id.as_str(), moved.distance)).collect();
-        // d came and e is no number; (10 − 8) / 8 = 0.25; (110 − 100) / 100 = 0.1; c is as it was.
+        // d appeared and e is not a number; (10 − 8) / 8 = 0.25; (110 − 100) / 100 = 0.1; c is unchanged.
         assert_eq!(far, [("d", f64::INFINITY), ("e", f64::INFINITY), ("b", 0.25), ("a", 0.1)]);
         assert_eq!((changes.both, changes.only_before.len(), changes.only_after.len()), (5, 1, 1));
         assert_eq!((changes.number(false), changes.number(true)), (6, 4));

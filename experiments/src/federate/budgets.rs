@@ -1,4 +1,5 @@
-//! What phones of each memory class leave to training, at moments of some users' days and in the minutes after.
+//! The memory that phones of each memory class leave to training, at moments of some users' days and in
+//! the minutes after.
 
 use std::sync::Arc;
 
@@ -24,38 +25,38 @@ use crate::sweep::drawn;
 use crate::trace_table::{Holds, Reader, UserApps};
 use crate::{Cache, CommandError, Result, quantities};
 
-/// How long a service watches memory before a moment.
+/// The time for which the memory service observes a phone before a moment.
 const WINDOW: Nanos = Nanos(600_000_000_000);
-/// How far apart memory is looked at from then on, and how often.
+/// The interval between later samples of memory, and their number.
 const MINUTE: Nanos = Nanos(60_000_000_000);
 const MINUTES: usize = 10;
-/// Until when a phone is watched.
+/// The time for which a phone is simulated.
 const WATCHED: Nanos = Nanos(WINDOW.0 + MINUTE.0 * MINUTES as u64);
-/// Users whose phones are watched; every phone of a population is like one of them.
+/// Users whose phones are simulated; every phone of a population behaves like one of them.
 const USERS: usize = 12;
-/// Moments of each.
+/// Moments per user.
 const MOMENTS: u32 = 8;
 /// The days of a generated user that moments are drawn from.
 const DAYS: u64 = 3;
 
-/// What a phone says of its memory before a round.
+/// The memory that a phone reports before a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Report {
-    /// What the memory service predicts (FedHybrid, section 4.4.2).
+    /// The prediction of the memory service (FedHybrid, section 4.4.2).
     #[default]
     Predicted,
-    /// What could be had when it was asked.
+    /// `MemAvailable` at the time of the report.
     Available,
 }
 
-/// A moment and what comes after it.
+/// A moment and the minutes after it.
 #[derive(Clone, Debug)]
 struct Stretch {
     at: Moment,
     /// `MemAvailable` in the minutes after.
     left: [Bytes; MINUTES],
-    /// What apps do from then on.
+    /// App changes from the moment on.
     apps: Vec<AppChange>,
 }
 
@@ -68,11 +69,11 @@ impl Stretch {
     }
 }
 
-/// What phones with one size of memory leave.
+/// The memory left by phones with one size of memory.
 struct OfClass {
     /// At rest, without any app.
     at_rest: Bytes,
-    /// Of one user after the other, [`MOMENTS`] in order of time.
+    /// [`MOMENTS`] per user in order of time, one user after the other.
     stretches: Vec<Stretch>,
 }
 
@@ -88,14 +89,14 @@ impl OfClass {
     }
 }
 
-/// What phones leave, by memory class.
+/// The memory that phones leave, by memory class.
 pub(super) struct Budgets {
     classes: Vec<Arc<OfClass>>,
-    /// By class and user, the number of the moment whose report half of the user's are no larger than.
+    /// By class and user, the number of the moment with the user's median report.
     usual: Vec<Vec<usize>>,
     report: Report,
     seed: u64,
-    /// Of each user whose trace ends too early for a round, why phones like it are left out.
+    /// For each user whose trace is too short for a round, the reason why phones like it are left out.
     ends_early: Arc<Vec<String>>,
 }
 
@@ -106,10 +107,11 @@ enum User {
 }
 
 impl Budgets {
-    /// Watches a phone of each class, like its first device with that memory, once for all federations that share `cache`.
+    /// Simulates the memory of one phone per class, like its first device with that memory, once for all federations
+    /// that share `cache`.
     ///
     /// # Errors
-    /// Traces that are no table of apps or too short, a system that nobody has, or one that does not go with a device.
+    /// Traces that are not a table of apps or are too short, an unknown system, or one that does not fit a device.
     pub(super) fn watch(asked: &Specification, cache: &Cache) -> Result<Self> {
         let key = format!("users of phones {} {:?}", asked.seed, asked.traces);
         let users = cache.get(key, || users(asked))?;
@@ -140,24 +142,24 @@ impl Budgets {
         Ok(Self { classes, usual, report: asked.report, seed: asked.seed, ends_early: Arc::clone(ends_early) })
     }
 
-    /// What a class's phones leave at rest, when no app has been opened.
+    /// The memory that a class's phones leave at rest, when no app has been opened.
     pub(super) fn at_rest(&self, class: u8) -> Bytes {
         self.class(class).at_rest
     }
 
-    /// What phones of a class report at all its moments, by number.
+    /// The reports of a class's phones at all moments, by number.
     pub(super) fn reports(&self, class: u8) -> impl Iterator<Item = Bytes> {
         self.class(class).stretches.iter().map(|stretch| stretch.report(self.report))
     }
 
-    /// What apps do on a phone of a class that leaves as much as half of them do.
+    /// The app changes on the median phone of a class, by the memory left.
     pub(super) fn apps(&self, class: u8) -> &[AppChange] {
         let mut stretches: Vec<&Stretch> = self.class(class).stretches.iter().collect();
         stretches.sort_by_key(|stretch| stretch.at.available);
         stretches.get(stretches.len() / 2).map_or(&[], |stretch| &stretch.apps)
     }
 
-    /// The least that phones of a class leave at any minute.
+    /// The least memory that phones of a class leave at any minute.
     pub(super) fn least(&self, class: u8) -> Bytes {
         self.class(class).stretches.iter().flat_map(|stretch| stretch.left).min().unwrap_or_default()
     }
@@ -168,18 +170,18 @@ impl Budgets {
         self.user(class, phone) + (first as usize).min(MOMENTS as usize - 1)
     }
 
-    /// The number of the moment whose report half of a phone's are no larger than.
+    /// The number of the moment with a phone's median report.
     pub(super) fn usual(&self, class: u8, phone: u32) -> usize {
         self.usual[usize::from(class)][self.user(class, phone) / MOMENTS as usize]
     }
 
-    /// What a phone of a class reports at a moment.
+    /// The report of a class's phone at a moment.
     pub(super) fn report(&self, class: u8, moment: usize) -> Bytes {
         self.class(class).stretches[moment].report(self.report)
     }
 
-    /// What it leaves from that moment on, minute by minute; after the last that was watched those of its user's next moment
-    /// follow.
+    /// The memory left from that moment on, minute by minute; after its last minute, the minutes of the user's
+    /// next moment follow.
     pub(super) fn left(&self, class: u8, moment: usize) -> impl Iterator<Item = Bytes> {
         let stretches = &self.class(class).stretches;
         let (user, first) = (moment - moment % MOMENTS as usize, moment % MOMENTS as usize);
@@ -191,20 +193,20 @@ impl Budgets {
         &self.classes[usize::from(class)]
     }
 
-    /// Why a phone is left out that is like a user whose trace ends too early; `None` of all others.
+    /// The reason why a phone is left out, if its user's trace is too short; `None` for all others.
     pub(super) fn ends_early(&self, phone: u32) -> Option<&str> {
         let watched = self.classes.first().map_or(0, |class| class.stretches.len() / MOMENTS as usize);
         let place = self.draw(phone, watched).checked_sub(watched)?;
         self.ends_early.get(place).map(String::as_str)
     }
 
-    /// The first moment of the user that a phone is like; where that one's trace ends too early, of another.
+    /// The first moment of the phone's user; if that user's trace is too short, of another one.
     fn user(&self, class: u8, phone: u32) -> usize {
         let watched = self.class(class).stretches.len() / MOMENTS as usize;
         self.draw(phone, watched) % watched * MOMENTS as usize
     }
 
-    /// The number of a phone's user, of whom those that are `watched` come first.
+    /// The number of a phone's user; the `watched` users come first, those with short traces after them.
     fn draw(&self, phone: u32, watched: usize) -> usize {
         let users = watched + self.ends_early.len();
         let user = Draws::new(self.seed, Purpose::User, phone).even(0) * users as f64;
@@ -212,7 +214,7 @@ impl Budgets {
     }
 }
 
-/// Seconds between two looks at what is left.
+/// Seconds between two samples of the memory left.
 pub(super) const LOOK_S: f64 = (MINUTE.0 / 1_000_000_000) as f64;
 
 impl User {
@@ -250,10 +252,10 @@ impl User {
     }
 }
 
-/// The users that phones are like.
+/// The users that phones behave like.
 struct Users {
     watched: Vec<User>,
-    /// Of each whose trace ends too early, why phones like it are left out.
+    /// For each user whose trace is too short, the reason why phones like it are left out.
     ends_early: Arc<Vec<String>>,
 }
 
@@ -296,7 +298,7 @@ fn device(class: &MemoryClass) -> Result<Device> {
     Device::load_with(id, &memory(class)).map_err(|error| CommandError::input(error.to_string()))
 }
 
-/// What gives a device a class's memory.
+/// The settings that give a device the memory of a class.
 pub(super) fn memory(class: &MemoryClass) -> Settings {
     Settings::from([("ram".to_owned(), format!("{} GiB", class.size_gb))])
 }

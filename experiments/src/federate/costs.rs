@@ -1,7 +1,8 @@
-//! What a phone's part of a round takes: the device simulator's answers, by device and budget.
+//! The cost of a phone's work in a round: the device simulator's results, by device and budget.
 //!
-//! An iteration is simulated once for each device and each of a few budgets ([`super::on_device`]); a phone that is faster or slower than its device takes that much less or more of it. What a phone leaves changes from minute to minute:
-//! while that is less than its process holds, the kernel reclaims ([`super::reclaim`]).
+//! An iteration is simulated once for each device and each of a few budgets ([`super::on_device`]); the time of a phone
+//! that is faster or slower than its device is scaled accordingly. The memory that a phone leaves changes from minute
+//! to minute: while it is less than the process needs, the kernel reclaims ([`super::reclaim`]).
 
 mod planning;
 
@@ -21,10 +22,11 @@ use crate::run::Plan;
 use crate::{Cache, CommandError, Result, quantities};
 pub(crate) use planning::Planning;
 
-/// How many minutes of a round are looked at: a day.
+/// The number of minutes of a round that are simulated: a day.
 const LOOKS: usize = 24 * 60;
 
-/// A plan of the network, by number: the place of its device, and how much it leaves of what can give way.
+/// A plan of the network: its number, the index of its device kind, and the fraction of evictable memory that
+/// its budget leaves.
 pub(super) struct Share {
     pub(super) plan: u32,
     pub(super) kind: usize,
@@ -36,17 +38,17 @@ pub(super) struct Costs<'a> {
     asked: &'a Specification,
     phones: &'a [Phone],
     budgets: &'a Budgets,
-    /// By device kind; in words why a device cannot run the policy.
+    /// By device kind; the error is the reason why a device cannot run the policy.
     devices: Vec<Result<OnDevice, String>>,
-    /// Those of the server's clusters, if it has clusters.
+    /// The budgets of the server's clusters, if it makes plans for clusters.
     clustered: Option<Clustered>,
-    /// Until the server has made the plans of all clusters, in seconds.
+    /// The time until the server has made the plans of all clusters, in seconds.
     server_s: f64,
-    /// By device kind, why phones like it cannot take part.
+    /// By device kind, the reason why phones like it cannot take part.
     left_out: Vec<Option<String>>,
     /// By memory class.
     curves: Vec<Curve>,
-    /// What travels each way.
+    /// The bytes sent each way.
     bytes: u64,
 }
 
@@ -54,7 +56,7 @@ impl<'a> Costs<'a> {
     /// Simulates an iteration for each device and budget, once for all federations that share `cache`.
     ///
     /// # Errors
-    /// A network or a policy that nobody has, a policy that no device can run, or a run that fails.
+    /// An unknown network or policy, a policy that no device can run, or a run that fails.
     pub(super) fn new(
         asked: &'a Specification,
         Phones { kinds, population }: &'a Phones,
@@ -95,7 +97,7 @@ impl<'a> Costs<'a> {
         Ok(costs)
     }
 
-    /// Simulates an iteration for each device within each budget that a plan is for.
+    /// Simulates an iteration for each device within each budget that needs a plan.
     pub(super) fn plan(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<()> {
         let left: Vec<Vec<Bytes>> = kinds.iter().map(|kind| self.budgets.reports(kind.memory).collect()).collect();
         if self.asked.plans == Some(Plans::Server) {
@@ -118,12 +120,12 @@ impl<'a> Costs<'a> {
             let simulate = |budget| Ok(cost(&scenario(asked, kind, Some(budget)), cache)?.ok());
             let of_cluster = |moment| clustered.and_then(|clustered| clustered.budget(place, moment));
             let mut wanted: Vec<_> = own.iter().enumerate().map(|(moment, &left)| (of_cluster(moment), left)).collect();
-            // The least first, whose iteration then stands for those of little more.
+            // In ascending order, because an iteration within one budget is also used for slightly larger ones.
             wanted.sort_unstable();
             device.find_least(simulate)?;
             let mut planned = Vec::new();
             for (of_cluster, left) in wanted {
-                // A member that has more than the weakest may have a plan where that has none.
+                // Where no plan fits the cluster's least budget, one may fit the budget of this member.
                 for budget in of_cluster.into_iter().chain([left]) {
                     device.simulate(budget, simulate)?;
                     if device.within(budget).is_some() {
@@ -142,14 +144,14 @@ impl<'a> Costs<'a> {
         Ok(())
     }
 
-    /// An iteration as a phone has it that reported its memory at a moment; `None` where no plan fits.
+    /// An iteration on a phone that reported its memory at a moment; `None` if no plan fits.
     #[cfg(test)]
     pub(super) fn iteration(&self, number: u32, moment: usize) -> Option<Cost> {
         let (phone, device) = self.phone(number);
         self.planned(phone, device.ok()?, moment)
     }
 
-    /// Of each minute after a moment whether the system would end a phone's process in it.
+    /// For each minute after a moment, whether the system would kill a phone's process in it.
     #[cfg(test)]
     pub(super) fn ends(&self, number: u32, moment: usize) -> Vec<bool> {
         let (phone, device) = self.phone(number);
@@ -159,21 +161,21 @@ impl<'a> Costs<'a> {
         left.map(|left| matches!(curve.at(cost.peak, left), Pace::Killed { .. })).collect()
     }
 
-    /// All plans, each with how much it leaves of what can give way.
+    /// All plans, each with the fraction of evictable memory that its budget leaves.
     pub(super) fn shares(&self) -> Vec<Share> {
         let devices = self.devices.iter().enumerate().filter_map(|(kind, device)| Some((kind, device.as_ref().ok()?)));
         let share = |kind: usize| move |(cost, share): (&Cost, f64)| Share { plan: cost.plan, kind, share };
         devices.flat_map(|(kind, device)| device.shares().map(share(kind))).collect()
     }
 
-    /// The first device of a class that can run the policy: the memory of all its phones is like this one's.
+    /// The first device of a class that can run the policy; its memory is used for all the class's phones.
     fn first<'k>(&self, class: u8, kinds: &'k [DeviceKind]) -> Option<(&'k DeviceKind, &OnDevice)> {
         let mut of_class = kinds.iter().zip(&self.devices).filter(|(kind, _)| kind.memory == class);
         of_class.find_map(|(kind, device)| Some((kind, device.as_ref().ok()?)))
     }
 
-    /// By device kind, why the system ends training on a phone on which no app is open, even with the plan that holds least; `None`
-    /// where it does not, however slow it is.
+    /// By device kind, the reason if the system kills training on a phone without any open app, even with the smallest
+    /// plan; `None` if it does not, however slow training is.
     fn try_at_rest(&self, kinds: &[DeviceKind], cache: &Cache) -> Result<Vec<Option<String>>> {
         let left_out = kinds.par_iter().zip(&self.devices).map(|(DeviceKind { memory: class, .. }, device)| {
             let device = match device {
@@ -194,7 +196,7 @@ impl<'a> Costs<'a> {
         left_out.collect()
     }
 
-    /// Simulates what too little memory does to phones of each class, where some leave less than training holds.
+    /// Simulates memory shortage on phones of each class, where some leave less than training needs.
     fn press(&mut self, kinds: &[DeviceKind], cache: &Cache) -> Result<()> {
         let classes = self.asked.setting.memory.len() as u8;
         let bar = Progress::new(Amount::Number("memory classes under reclaim"), u64::from(classes), 0);
@@ -214,7 +216,7 @@ impl<'a> Costs<'a> {
         Ok(())
     }
 
-    /// The largest share of what its process holds that a phone of a class like a device lacks at any minute.
+    /// The largest fraction of its process's memory that a phone of the class lacks at any minute, on this device.
     fn most_missing(&self, class: u8, device: &OnDevice) -> f64 {
         let least = self.budgets.least(class);
         let plans = device.plans().map(|cost| cost.peak);
@@ -227,7 +229,7 @@ impl<'a> Costs<'a> {
         (phone, self.devices[usize::from(phone.device)].as_ref())
     }
 
-    /// Batches of a part.
+    /// The batches of a phone's work in a round.
     fn batches(&self, phone: Phone) -> f64 {
         self.asked.batches(phone.samples)
     }
@@ -236,14 +238,14 @@ impl<'a> Costs<'a> {
         down as f64 / f64::from(phone.down) + up as f64 / f64::from(phone.up)
     }
 
-    /// An iteration with the plan that a phone has which reported its memory at a moment; `None` where none fits what it reported.
+    /// An iteration with the plan of a phone that reported its memory at a moment; `None` if no plan fits the report.
     fn planned(&self, phone: Phone, device: &OnDevice, moment: usize) -> Option<Cost> {
         let own = self.budgets.report(phone.memory, moment);
         let of_cluster = self.clustered.as_ref().and_then(|all| all.budget(usize::from(phone.device), moment));
         of_cluster.and_then(|budget| device.within(budget)).or_else(|| device.within(own))
     }
 
-    /// An iteration as a phone has it: where no plan fits what it reported, with the one that holds least.
+    /// An iteration on a phone; if no plan fits its report, with the smallest plan.
     fn cost(&self, phone: Phone, device: &OnDevice, moment: usize) -> Cost {
         if !self.asked.gives_way || self.asked.rules.oracle {
             return device.unbounded;
@@ -251,7 +253,7 @@ impl<'a> Costs<'a> {
         self.planned(phone, device, moment).unwrap_or_else(|| device.least_plan())
     }
 
-    /// An iteration as a phone usually has it, and the moment at which it reports as it usually does.
+    /// An iteration at the moment of the phone's median report, and that moment.
     fn usual(&self, number: u32) -> Result<(Cost, usize), &str> {
         let (phone, device) = self.phone(number);
         let device = device.map_err(String::as_str)?;
@@ -262,13 +264,13 @@ impl<'a> Costs<'a> {
         }
     }
 
-    /// Whether what a phone reports at a moment holds training, or a plan of it where something gives way.
+    /// Whether training, or a plan of it where the policy makes plans, fits a phone's report at a moment.
     fn has_room_at(&self, number: u32, moment: usize) -> bool {
         let (phone, device) = self.phone(number);
         device.is_ok_and(|device| self.asked.rules.oracle || self.planned(phone, device, moment).is_some())
     }
 
-    /// The same at a moment like most.
+    /// The same at the moment of the phone's median report.
     pub(super) fn usually_has_room(&self, number: u32) -> bool {
         let (phone, _) = self.phone(number);
         self.has_room_at(number, self.budgets.usual(phone.memory, number))
@@ -280,8 +282,8 @@ impl<'a> Costs<'a> {
         self.has_room_at(number, self.budgets.moment(phone.memory, number, round))
     }
 
-    /// How long `compute_s` of training take a phone that begins at a moment, what share more energy, and when it is killed, both in
-    /// seconds after it has begun.
+    /// The duration of `compute_s` of training on a phone that begins at a moment, the factor on its energy, and when
+    /// it is killed, in seconds after the beginning.
     fn trains(&self, phone: Phone, cost: &Cost, moment: usize, compute_s: f64) -> Training {
         let mut training = Training { seconds: 0.0, energy: 0.0, killed_after_s: None };
         if self.asked.rules.oracle || compute_s <= 0.0 {
@@ -308,14 +310,14 @@ impl<'a> Costs<'a> {
         training
     }
 
-    /// Until a phone has its plan, in seconds, and the bytes that the plan adds each way.
+    /// The time until a phone has its plan, in seconds, and the bytes that the plan adds each way.
     fn plan_of(&self, phone: Phone, cost: &Cost, round: u32) -> (f64, [u64; 2]) {
         let (Some(plans), Some(making)) = (self.asked.plans, cost.making) else { return (0.0, [0; 2]) };
         let bytes = [making.down_bytes, making.up_bytes];
         match plans {
-            // All are made before the first round, and kept.
+            // All plans are made before the first round, and kept.
             Plans::Server => (if round <= 1 { self.server_s } else { 0.0 }, bytes),
-            // One after the other for all phones that begin.
+            // Plans are made one after the other for all phones that begin.
             Plans::Each => {
                 let begin = (f64::from(self.asked.rules.cohort) * self.asked.rules.over_commit).round();
                 (making.server_s * begin, bytes)
@@ -325,11 +327,11 @@ impl<'a> Costs<'a> {
     }
 }
 
-/// How training goes.
+/// The progress of training on a phone.
 #[derive(Clone, Copy, Debug)]
 struct Training {
     seconds: f64,
-    /// Over what it takes where nothing is missing.
+    /// Relative to training without memory shortage.
     energy: f64,
     killed_after_s: Option<f64>,
 }
@@ -373,7 +375,8 @@ impl Work for Costs<'_> {
         }
     }
 
-    /// As a server infers it from the device's model, which says nothing of its memory; how long reclaim takes it learns.
+    /// The server's estimate from the device's model, which does not reveal its memory; it learns the effect of
+    /// reclaim from experience.
     fn expected_s(&self, number: u32) -> f64 {
         let (phone, _) = self.phone(number);
         self.batch_s(number) * self.batches(phone) + self.transfers_s(phone, [self.bytes; 2])

@@ -1,4 +1,4 @@
-//! All that the rounds of a federation depend on, so that what was learned once is known again.
+//! The dependencies of a federation's rounds, by which earlier learning is recognised and reused.
 
 use haversack_devices::{ConstantEntry, load, load_stack, load_system};
 use haversack_traces::footprint::FootprintTable;
@@ -13,13 +13,13 @@ use crate::scenario::Scenario;
 use crate::{Cache, CommandError, Result, train};
 
 impl Specification {
-    /// What is learned, and all that it depends on but the seed: what is asked for, the data, the constants of the phones,
-    /// their system and their users, and what an iteration takes on each device. Who takes part in a round is decided by how
-    /// long phones take, and by some selectors from what was learned: where anything moves that could decide otherwise, it is
-    /// to be learned again. `None` where nobody learns.
+    /// The learning and all its dependencies except the seed: the specification, the data, the constants of the phones,
+    /// their system and their users, and the cost of an iteration on each device. The participants of a round depend on
+    /// how long phones take, and with some selectors on what was learned: a change in any of these requires learning
+    /// again. `None` if nothing is learned.
     ///
     /// # Errors
-    /// Data, a network or a calibration that cannot be had.
+    /// Data, a network or a calibration that cannot be loaded.
     pub(crate) fn learned(&self, cache: &Cache) -> Result<Option<Training>> {
         let Some(learning) = &self.learning else { return Ok(None) };
         let mut record = self.record();
@@ -51,17 +51,18 @@ impl Specification {
         Ok(Some(Training::wanted(&learning.stand_in, &data, how, &depends)))
     }
 
-    /// What a guess tells apart in percent, and by how much it scatters; `None` where nobody learns, or data are made for clients.
+    /// The accuracy of a guess in percent, and its standard deviation; `None` if nothing is learned, or data
+    /// are made for clients.
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(crate) fn chance(&self, cache: &Cache) -> Result<Option<[f64; 2]>> {
         let Some(learning) = &self.learning else { return Ok(None) };
         Ok(learning.data_set(cache)?.map(|set| train::chance(&set)))
     }
 }
 
-/// A constant, whatever its source says.
+/// A constant, without its source.
 fn told(entry: &ConstantEntry) -> String {
     format!("{} {:?}", entry.name, entry.value)
 }

@@ -1,4 +1,4 @@
-//! An iteration on a device: what the device simulator says that it takes, once for all that share a cache.
+//! The cost of an iteration on a device by the device simulator, computed once for all that share a cache.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::run::{Plan, PlanError};
 use crate::scenario::{Budget, Fault, Key, Scenario};
 use crate::{Cache, Result};
 
-/// An iteration on a device within a budget, or with as much memory as it asks for.
+/// An iteration on a device within a budget, or with as much memory as it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
     /// The number of its plan.
@@ -22,20 +22,20 @@ pub(super) struct Cost {
     pub(super) seconds: f64,
     pub(super) joules: f64,
     pub(super) peak: Bytes,
-    /// What of that can give way: all above weights, the optimiser's state and the samples.
+    /// The part of `peak` that a policy can reduce: everything above weights, the optimiser's state and the samples.
     pub(super) growth: Bytes,
-    /// What making the plan takes; `None` of a policy that makes none.
+    /// The cost of making the plan; `None` if the policy makes none.
     pub(super) making: Option<Making>,
 }
 
-/// What making and sending a plan takes.
+/// The cost of making and sending a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Making {
-    /// Tensors that are scored and operators that are visited.
+    /// Number of tensors scored and operators visited.
     pub(super) operations: u64,
-    /// On a core of the server's, in seconds.
+    /// On a core of the server, in seconds.
     pub(super) server_s: f64,
-    /// On the core of the phone's services in the background, in seconds.
+    /// On the phone's core for background services, in seconds.
     pub(super) phone_s: f64,
     /// The profile and the budget, to the server.
     pub(super) up_bytes: u64,
@@ -43,8 +43,8 @@ pub(super) struct Making {
     pub(super) down_bytes: u64,
 }
 
-/// An iteration of what `asked` trains on a device, within a budget or without one; where that is on more cores of a class than
-/// the device has, on those that there are.
+/// An iteration of the training in `asked` on a device, within a budget or without one; if `asked` requests more cores
+/// of a class than the device has, on all of that class.
 pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<Bytes>) -> Scenario {
     let cpu = load(&kind.id).ok().and_then(|device| device.cpu());
     let of_cpu = |cores: CoreSelection| cpu.map(|cpu| cores.or_all_of_class(cpu.choose(cores, Frequency::Highest)));
@@ -58,28 +58,29 @@ pub(super) fn scenario(asked: &Specification, kind: &DeviceKind, budget: Option<
     }
 }
 
-/// The same on a phone with more memory than anything here asks for.
+/// The same on a phone with more memory than any training here needs.
 pub(super) fn with_memory_to_spare(scenario: Scenario) -> Scenario {
     Scenario { device_set: Settings::from([("ram".to_owned(), "256 GiB".to_owned())]), ..scenario }
 }
 
-/// Simulates `scenario`, or finds it in `cache`: what it takes, or in words why no plan fits or the device cannot run the policy.
+/// Simulates `scenario`, or finds it in `cache`: its cost, or the reason why no plan fits or the device
+/// cannot run the policy.
 ///
 /// # Errors
-/// A scenario that is wrong, or a run that fails for no want of memory.
+/// A scenario that is wrong, or a run that fails for another reason than memory.
 pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Result<Cost, String>> {
     let key = format!("iteration in a federation, {}", scenario.fingerprint(Key::ALL));
     let found = cache.get(key, || match Plan::new(scenario, cache) {
         Ok(plan) => run(&plan, &scenario.device),
-        // Another device may have the processor that the policy wants.
+        // Another device may have the processor that the policy needs.
         Err(PlanError::Scenario(error)) if matches!(*error.fault, Fault::Machine { .. }) => Ok(Err(error.to_string())),
         Err(error) => Err(error.into()),
     })?;
     Ok(found.as_ref().clone())
 }
 
-/// What `asked` trains where nothing is short: under `original` if the policy then does nothing else, so that what is simulated of one
-/// is of both. `whole` is an iteration under the policy.
+/// The training of `asked` with enough memory: under `original` if the policy then does nothing else, so that one
+/// simulation serves both. `whole` is an iteration under the policy.
 ///
 /// # Errors
 /// As [`cost`].
@@ -120,7 +121,7 @@ fn run(plan: &Plan, device: &str) -> Result<Result<Cost, String>> {
 }
 
 impl Making {
-    /// `None` where the stack does not say what plans cost.
+    /// `None` if the stack does not define the cost of planning.
     fn of(planning: &Planning, machine: &Machine) -> Option<Self> {
         let seconds = |planner| machine.making_time(planner, planning.operations).map(Nanos::seconds);
         Some(Self {

@@ -1,4 +1,4 @@
-//! What the phones of a federation learn, for real, on a stand-in.
+//! Learning in a federation: the phones train a stand-in for real.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,52 +28,52 @@ use crate::scenario::GraphKind;
 use crate::work::{Steps, bits};
 use crate::{Cache, CommandError, Result, interrupt};
 
-/// Its α and β: the most that clients differ in its paper.
+/// The α and β of the synthetic data: the largest difference between clients in its paper.
 const HETEROGENEITY: f64 = 1.0;
-/// Passes over all samples in one place, after which a target that was not reached is out of reach.
+/// Passes over all samples in one place; a target that is not reached by then is out of reach.
 const PASSES: u32 = 10;
-/// Samples of a part of them, after which Ctrl-C is heard.
+/// Samples between two checks for Ctrl-C.
 const PART: usize = 500;
-/// What has been learned is kept at most so often.
+/// The least time between two checkpoints.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Learns, round after round.
+/// Trains the stand-in, round after round.
 pub(super) struct Learner<'a> {
     learning: &'a Learning,
     phones: &'a [Phone],
     seed: u64,
-    /// The last round, in which accuracy is measured whatever its number.
+    /// The last round, after which accuracy is always measured.
     last: u32,
     stand_in: StandIn,
-    /// The narrower ones, widest first, where memory decides who trains which.
+    /// Narrower stand-ins, widest first, if a phone's memory decides the width it trains.
     narrower: Vec<Narrower>,
     source: Source,
     /// The weights of classes by the phones' memory.
     groups: Groups,
-    /// What phones run, and what comes back of what they store meanwhile.
+    /// The phones' jobs, and the tensors that backward gets back from their stores.
     work: &'a Widths<'a>,
     stores: Stores,
     test: MiniBatch,
     server: Server,
-    /// The number of updates that were not taken in, since their losses were no finite numbers.
+    /// The number of updates that were discarded because their loss was NaN or infinite.
     diverged: u64,
     known: Known,
-    /// Where it is kept, and when it last was; `None` where it is not.
+    /// The checkpoint, and the time of its last write; `None` without one.
     steps: Option<&'a Steps<'a>>,
     kept: Option<Instant>,
 }
 
-/// A narrower stand-in, and where its weights are in the full one.
+/// A narrower stand-in, and the position of its weights in the full one.
 struct Narrower {
     network: StandIn,
     narrowing: Narrowing,
 }
 
 impl<'a> Learner<'a> {
-    /// The learner of `asked`, which goes on where `steps` was left; `None` for time alone.
+    /// The learner of `asked`, which resumes from the checkpoint of `steps`; `None` if only time is simulated.
     ///
     /// # Errors
-    /// Data that cannot be had, or a network that is no stand-in or does not take them.
+    /// Data that cannot be loaded, or a network that is not a stand-in or does not take them.
     pub(super) fn of(
         asked: &'a Specification,
         phones: &'a Phones,
@@ -137,7 +137,7 @@ impl<'a> Learner<'a> {
         }))
     }
 
-    /// Says how many updates were not taken in, if any.
+    /// Reports the number of discarded updates, if any.
     pub(super) fn say_diverged(&self) {
         if self.diverged > 0 {
             let words =
@@ -146,13 +146,13 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// Keeps what has been learned.
+    /// Writes the checkpoint.
     pub(super) fn keep(&mut self) -> Result<()> {
         self.kept = Some(Instant::now());
         self.steps.map_or(Ok(()), |steps| steps.keep(&self.known))
     }
 
-    /// What a phone trains, and where its weights are in the server's network.
+    /// The network that a phone trains, and the position of its weights in the server's network.
     fn network(&self, width: u8) -> (&StandIn, Option<&Narrowing>) {
         match self.narrower.get(usize::from(width).wrapping_sub(1)) {
             Some(Narrower { network, narrowing }) => (network, Some(narrowing)),
@@ -160,11 +160,11 @@ impl<'a> Learner<'a> {
         }
     }
 
-    /// A phone that trains in a round, from the server's weights.
+    /// A phone that trains in a round, starting from the server's weights.
     fn trainee(&self, round: u32, arrived: &Arrived) -> Result<Trainee<'_>, LearningError> {
         let Arrived { phone: client, width } = *arrived;
         let Phone { samples, memory, .. } = self.phones[client as usize];
-        // What is dealt is settled already.
+        // Dealt samples are already assigned.
         let drawn = if self.source.is_dealt() { 0 } else { samples };
         let holding = Holding::draw(
             self.seed,
@@ -184,7 +184,8 @@ impl<'a> Learner<'a> {
         Ok(Trainee { client, holding, network, weights, store, round })
     }
 
-    /// Trains the phones whose updates have arrived, and takes the updates in; of each the root of the mean square of its losses.
+    /// Trains the phones whose updates have arrived, and aggregates the updates; returns the root mean
+    /// square loss of each.
     fn take(&mut self, step: &Step<'_>) -> Result<Vec<f64>, LearningError> {
         let cohort =
             step.arrived.iter().map(|arrived| self.trainee(step.round, arrived)).collect::<Result<Vec<_>, _>>()?;
@@ -201,14 +202,14 @@ impl<'a> Learner<'a> {
         if has_come {
             self.server.take(&change);
         }
-        // What diverges has nothing to learn from.
+        // A diverged update (`None`) gets the loss zero.
         let loss = |update: &Option<Update>| update.as_ref().map_or(0.0, |update| update.root_mean_square_loss);
         Ok(updates.iter().map(loss).collect())
     }
 }
 
 impl Learn for Learner<'_> {
-    /// Rounds that were learned before are not learned again.
+    /// Rounds in the checkpoint are not learned again.
     fn learn(&mut self, step: &Step<'_>) -> Result<Learned, String> {
         let round = step.round;
         if let Some(known) = self.known.learned(round) {
@@ -231,9 +232,9 @@ impl Learn for Learner<'_> {
     }
 }
 
-/// The algorithm by which phones train in integers; `None` if they do in fp32.
+/// The algorithm by which phones train in integers; `None` if they train in fp32.
 pub(super) fn algorithm(asked: &Specification, phones: &Phones, cache: &Cache) -> Result<Option<&'static Algorithm>> {
-    // Some devices may not have the processor that the policy wants; all others run the same graph.
+    // Some devices may lack the processor that the policy needs; all others run the same graph.
     let plan = |kind| Plan::new(&scenario(asked, kind, None), cache).ok();
     match phones.kinds.iter().find_map(plan).map(|plan| plan.resolved.graph) {
         Some(GraphKind::Integer(id)) => Ok(Some(mixed::algorithm(id).map_err(CommandError::failed)?)),
@@ -244,7 +245,7 @@ pub(super) fn algorithm(asked: &Specification, phones: &Phones, cache: &Cache) -
 /// The weights of classes by the phones' memory.
 ///
 /// # Errors
-/// Data that cannot be had; classes of a size of memory that no phone of the population has.
+/// Data that cannot be loaded; classes for a size of memory that no phone of the population has.
 fn groups(asked: &Specification, learning: &Learning, phones: &[Phone], cache: &Cache) -> Result<Groups> {
     let Some(set) = learning.data_set(cache)?.filter(|_| learning.by_memory > 0.0) else {
         return Ok(Groups::default());
@@ -262,7 +263,7 @@ fn groups(asked: &Specification, learning: &Learning, phones: &[Phone], cache: &
     Ok(Groups::new(asked.seed, set.number_of_classes, &sizes, learning.by_memory))
 }
 
-/// Whose samples are whose.
+/// The assignment of samples to phones.
 fn source(learning: &Learning, phones: &[Phone], seed: u64, groups: &Groups, cache: &Cache) -> Result<Source> {
     let Some(set) = learning.data_set(cache)? else {
         return Ok(Source::Synthetic(Synthetic::new(HETEROGENEITY, HETEROGENEITY).map_err(CommandError::input)?));
@@ -274,11 +275,12 @@ fn source(learning: &Learning, phones: &[Phone], seed: u64, groups: &Groups, cac
     Ok(Source::of_set(set))
 }
 
-/// Says that a target is out of reach if what learns falls short of it even with all samples in one place, as an oracle would
-/// have them, after so many passes over them. Samples that are made for each client are in no place.
+/// Warns that a target is out of reach if the stand-in misses it even with all samples in one place, the best case,
+/// after [`PASSES`] passes over them. Does nothing for samples that are made for each client.
 ///
 /// # Errors
-/// Weights that cannot be had or judged; Ctrl-C. A loss that is no number any more is no error: the federation's may stay one.
+/// Weights that cannot be initialised or evaluated; Ctrl-C. A NaN loss is not an error here, since the
+/// federation may not diverge.
 fn say_out_of_reach(
     target: f64,
     source: &Source,
@@ -330,21 +332,22 @@ fn input(source: &Source) -> Option<Vec<u64>> {
     }
 }
 
-/// What was learned in the rounds so far, and the server after the last of them: the row of a federation in the log. Rounds
-/// are simulated again, which takes no time beside learning; what their phones have learned is read.
+/// Everything learned in the rounds so far, and the server after the last of them: the row of a federation in
+/// the log. Rounds are simulated again, which takes little time compared with learning; the results of learning
+/// are read from here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Known {
     rounds: Vec<Round>,
     #[serde(with = "bits")]
     weights: Vec<f32>,
-    /// The mean and the mean square of changes that the server's rule keeps.
+    /// The mean and the mean square of changes, for the server's rule.
     #[serde(with = "bits")]
     mean: Vec<f32>,
     #[serde(with = "bits")]
     square: Vec<f32>,
 }
 
-/// What a round has taught.
+/// The results of learning in a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Round {
     #[serde(with = "bits")]
@@ -358,7 +361,7 @@ impl Known {
         self.rounds.len() as u64
     }
 
-    /// What was learned in a round, from one.
+    /// The results of learning in a round; rounds count from one.
     pub(super) fn learned(&self, round: u32) -> Option<Learned> {
         let Round { losses, accuracy } = self.rounds.get(round.checked_sub(1)? as usize)?.clone();
         Some(Learned { losses, accuracy })
@@ -370,7 +373,7 @@ impl Known {
         if rounds.is_empty() { None } else { Server::restored(weights, rule, mean, square) }
     }
 
-    /// Takes in what a round has taught.
+    /// Adds the results of learning in a round.
     pub(super) fn add(&mut self, Learned { losses, accuracy }: Learned, server: &Server) {
         self.rounds.push(Round { losses, accuracy });
         let [mean, square] = server.kept();

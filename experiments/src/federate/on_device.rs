@@ -1,4 +1,4 @@
-//! Iterations on a device within budgets.
+//! The cost of iterations on a device within budgets.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,17 @@ use haversack_devices::units::Bytes;
 use super::iteration::Cost;
 use crate::error::Result;
 
-/// An iteration stands for those within so much more ...
+/// An iteration within a budget is also used for budgets up to this much larger ...
 const STEP: f64 = 1.04;
-/// ... unless it takes so much longer than the next that is known.
+/// ... unless it is slower by this factor than that of the next larger known budget.
 const LONGER: f64 = 1.015;
 
-/// A device as if it had all the memory that is asked for, and within budgets.
+/// Iterations on a device: with unlimited memory, and within budgets.
 pub(super) struct OnDevice {
     pub(super) unbounded: Cost,
     /// By budget; `None` where no plan fits.
     within: BTreeMap<Bytes, Option<Cost>>,
-    /// No plan fits any less.
+    /// The least budget that a plan fits.
     least: Bytes,
 }
 
@@ -26,10 +26,11 @@ impl OnDevice {
         Self { unbounded, within: BTreeMap::new(), least: Bytes::ZERO }
     }
 
-    /// Finds the least budget that holds a plan, and the plan, by halving all that can give way, to within a hundredth of all.
+    /// Finds the least budget with a plan, and that plan, by bisecting the evictable memory, to within a
+    /// hundredth of the peak.
     ///
     /// # Errors
-    /// What `simulate` fails with.
+    /// The error of `simulate`.
     pub(super) fn find_least(&mut self, simulate: impl Fn(Bytes) -> Result<Option<Cost>>) -> Result<()> {
         let Cost { peak, growth, .. } = self.unbounded;
         (self.least, self.within) = (peak, BTreeMap::new());
@@ -45,15 +46,15 @@ impl OnDevice {
         Ok(())
     }
 
-    /// The plan that holds least.
+    /// The plan with the smallest peak.
     pub(super) fn least_plan(&self) -> Cost {
         self.within.get(&self.least).copied().flatten().unwrap_or(self.unbounded)
     }
 
-    /// Has an iteration within `budget` simulated, unless one within hardly less is known.
+    /// Simulates an iteration within `budget`, unless one within a slightly smaller budget is known.
     ///
     /// # Errors
-    /// What `simulate` fails with.
+    /// The error of `simulate`.
     pub(super) fn simulate(&mut self, budget: Bytes, simulate: impl Fn(Bytes) -> Result<Option<Cost>>) -> Result<()> {
         if budget >= self.least && self.within(budget).is_none() && !self.within.contains_key(&budget) {
             self.within.insert(budget, simulate(budget)?);
@@ -61,11 +62,11 @@ impl OnDevice {
         Ok(())
     }
 
-    /// Has an iteration within `budget` simulated where the one that stands for it takes much longer than the next: a plan may
-    /// cost much that hardly less memory needs.
+    /// Simulates an iteration within `budget` if the one used for it is much slower than that of the next larger
+    /// budget: a little more memory may allow a much faster plan.
     ///
     /// # Errors
-    /// What `simulate` fails with.
+    /// The error of `simulate`.
     pub(super) fn refine(&mut self, budget: Bytes, simulate: impl Fn(Bytes) -> Result<Option<Cost>>) -> Result<()> {
         let above = self.within.range(budget..).find_map(|(_, cost)| cost.as_ref()).unwrap_or(&self.unbounded);
         let is_steep = |cost: Cost| cost.seconds > LONGER * above.seconds;
@@ -75,7 +76,7 @@ impl OnDevice {
         Ok(())
     }
 
-    /// An iteration within what is left; `None` where no plan fits.
+    /// An iteration within the memory left; `None` if no plan fits.
     pub(super) fn within(&self, left: Bytes) -> Option<Cost> {
         if left >= self.unbounded.peak {
             return Some(self.unbounded);
@@ -84,7 +85,7 @@ impl OnDevice {
         cost.filter(|_| left.as_f64() <= known.as_f64() * STEP)
     }
 
-    /// All iterations, each with how much its budget leaves of what can give way.
+    /// All iterations, each with the fraction of evictable memory that its budget leaves.
     pub(super) fn shares(&self) -> impl Iterator<Item = (&Cost, f64)> {
         let Cost { peak, growth, .. } = self.unbounded;
         let share = move |budget: Bytes| {
@@ -122,7 +123,8 @@ mod tests {
             device.find_least(simulate).unwrap();
             (device.least.0, device.least_plan().peak.0, looks.get())
         };
-        // Weights take 2,000, which cannot give way; a hundredth of all is 100, so that seven halvings of 8,000 are enough.
+        // Weights take 2,000 and cannot be reduced; a hundredth of the peak is 100, so seven halvings
+        // of 8,000 are enough.
         assert_eq!(least(0), (2062, 2062, 7));
         assert_eq!(least(9999), (10_000, 10_000, 7));
         let (found, peak, looks) = least(6430);
@@ -141,7 +143,7 @@ mod tests {
         assert_eq!(device.within(Bytes(1030)).unwrap().seconds, 1.1);
         budgets.iter().for_each(|&budget| device.refine(budget, simulate).unwrap());
         assert_eq!(budgets.map(|budget| device.within(budget).unwrap().seconds), [1.1, 1.1, 1.0, 1.0]);
-        // 1030 is not simulated: that within 1020 stands for it.
+        // 1030 is not simulated: the iteration within 1020 is used for it.
         assert_eq!(device.within.len(), 3);
     }
 
@@ -160,12 +162,12 @@ mod tests {
         for budget in [1000, 1020, 1050, 1070] {
             device.simulate(Bytes(budget), fits).unwrap();
         }
-        // 1000 holds nothing, so 1020 has its own; 1050 is 3% more, 1070 is 5% more.
+        // No plan fits 1000, so 1020 is simulated; 1050 is 3% more, 1070 is 5% more.
         let peaks =
             [1000, 1020, 1050, 1070, 2000, 10_000].map(|left| device.within(Bytes(left)).map(|cost| cost.peak.0));
         assert_eq!(peaks, [None, Some(1020), Some(1020), Some(1070), None, Some(10_000)]);
         assert_eq!(device.plans().count(), 2);
-        // Of the 5,000 that can give way all but 20 and 70 are missing: nothing is left, as no share is below zero.
+        // Of the 5,000 evictable bytes all but 20 and 70 are missing; fractions below zero are clamped to zero.
         device.simulate(Bytes(9000), fits).unwrap();
         // 1,000 of 5,000 are missing.
         assert_eq!(device.shares().map(|(_, share)| share).collect::<Vec<_>>(), [1.0, 0.0, 0.0, 0.8]);

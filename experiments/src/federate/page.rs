@@ -1,5 +1,5 @@
-//! A run's page: what was learned over simulated time, who was left out and why, memory and energy by memory class; and what
-//! came of it as text.
+//! The page of a run: accuracy over simulated time, phones left out and why, memory and energy by memory class; and
+//! the results as text.
 
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_reports::figure::{Axis, BarSeries, Bars, Lines, Series, Stack};
@@ -14,7 +14,7 @@ use crate::quantities;
 /// Rows of a table at most.
 const MOST_ROWS: usize = 24;
 
-/// The page of what `record` asks for; `text` is what a terminal is told.
+/// The page for the specification in `record`; `text` is the terminal's output.
 pub(super) fn page(record: &Map<String, Value>, tables: &Tables, text: &str) -> Result<RunPage, FigureError> {
     let runs = Runs::of(tables);
     let mut lead = vec![note(record, runs.names.len())];
@@ -28,19 +28,19 @@ fn drawn(title: &str, alt: String, panels: impl IntoIterator<Item = Panel>) -> R
     Ok(Some(Drawn { alt, svg }))
 }
 
-/// A row in words: what each column says, by its name.
+/// A row in words: each column's name and value.
 fn words(columns: &[String], row: &[String]) -> String {
     let cells = columns[1..].iter().zip(&row[1..]).map(|(column, cell)| format!("{column} {cell}"));
     format!("{}: {}", row[0], cells.collect::<Vec<_>>().join(", "))
 }
 
-/// What a figure shows that has the numbers of the table below it.
+/// The alternative text of a figure that shows the numbers of the table below it.
 fn alt(what: &str, columns: &[String], rows: &[Vec<String>]) -> String {
     let rows: Vec<String> = rows.iter().map(|row| words(columns, row)).collect();
     format!("{what}. {}.", rows.join("; "))
 }
 
-/// The first rows of many, and how many are left out.
+/// The first rows, and the number of those left out.
 fn first(mut rows: Vec<Vec<String>>, columns: usize) -> Vec<Vec<String>> {
     if rows.len() > MOST_ROWS {
         let more = format!("and {} more", rows.len() - MOST_ROWS + 1);
@@ -50,7 +50,7 @@ fn first(mut rows: Vec<Vec<String>>, columns: usize) -> Vec<Vec<String>> {
     rows
 }
 
-/// A row a federation: what it reached, and when.
+/// One row per federation: the accuracy it reached, and when.
 fn over_time(runs: &Runs, tables: &Tables) -> Result<RunSection, FigureError> {
     let columns = ["federation", "rounds", "simulated time", "accuracy at the end", "highest accuracy"];
     let columns = columns.map(str::to_owned).to_vec();
@@ -74,7 +74,7 @@ fn over_time(runs: &Runs, tables: &Tables) -> Result<RunSection, FigureError> {
     Ok(RunSection { title: title.to_owned(), note: note.to_owned(), figure, columns, rows, are_words: false })
 }
 
-/// A row a reason for which phones are left out, those of most phones first.
+/// One row per reason for leaving phones out, the most frequent first.
 fn excluded(tables: &Tables) -> Result<RunSection, FigureError> {
     let columns = ["why phones are left out", "phones"].map(str::to_owned).to_vec();
     let mut reasons: IndexMap<String, usize> = IndexMap::new();
@@ -99,7 +99,7 @@ fn excluded(tables: &Tables) -> Result<RunSection, FigureError> {
     Ok(RunSection { title: title.to_owned(), note: note.to_owned(), figure, columns, rows, are_words: false })
 }
 
-/// A row a memory class.
+/// One row per memory class.
 fn classes(tables: &Tables) -> Result<RunSection, FigureError> {
     let mut columns = vec!["memory".to_owned(), "phones".to_owned(), "left out".to_owned()];
     columns.extend(OUTCOMES.map(|(_, name)| name.to_owned()));
@@ -128,7 +128,7 @@ fn classes(tables: &Tables) -> Result<RunSection, FigureError> {
     Ok(RunSection { title: title.to_owned(), note: note.to_owned(), figure, columns, rows, are_words: false })
 }
 
-/// What was asked for, a row a key; keys within others follow a point.
+/// The specification, one row per key; nested keys are joined by a point.
 fn specification(record: &Map<String, Value>) -> RunSection {
     let mut rows = Vec::new();
     record.get("specification").into_iter().for_each(|asked| told(asked, "", &mut rows));
@@ -150,7 +150,7 @@ fn told(value: &Value, key: &str, rows: &mut Vec<Vec<String>>) {
     rows.push(vec![key.to_owned(), shown]);
 }
 
-/// What came of it, for people; `wanted` updates a round were waited for, where that is one number.
+/// The results as text; each round waits for `wanted` updates, if that is one number.
 pub(super) fn text(tables: &Tables, wanted: Option<f64>) -> String {
     let numbers = |name: &str| tables.numbers(ROUNDS, name).into_iter().map(|number| number.unwrap_or(0.0));
     let all = |name: &str| numbers(name).sum::<f64>();
@@ -201,14 +201,14 @@ pub(super) fn text(tables: &Tables, wanted: Option<f64>) -> String {
 
 /// The name of the figure's files.
 pub(super) const FIGURE: &str = "federation";
-/// Curves that are drawn at most, of the first federations.
+/// The most curves drawn, of the first federations.
 const MOST_CURVES: usize = 8;
-/// What became of parts: a column, and what it is called.
+/// The outcomes of phones in rounds: the column, and its label.
 const OUTCOMES: [(&str, &str); 4] =
     [("completed", "completed"), ("timed_out", "timed out"), ("dropped", "dropped"), ("killed", "killed")];
 
-/// Accuracy by simulated time where it was measured, what rounds take, and by memory class what became of phones, who was left out
-/// and why, energy and budgets.
+/// Accuracy over simulated time where it was measured, durations of rounds, and by memory class the outcomes of phones,
+/// the phones left out and why, energy and budgets.
 pub(super) fn figure(record: &Map<String, Value>, tables: &Tables) -> Figure {
     let runs = Runs::of(tables);
     let figure = Figure::new(title(record)).note(note(record, runs.names.len())).columns(2);
@@ -223,7 +223,7 @@ fn measured(tables: &Tables) -> Vec<(f64, Option<f64>)> {
     ends.zip(accuracy).map(|(end, accuracy)| (end, accuracy.map(|share| 100.0 * share))).collect()
 }
 
-/// Accuracy by simulated time; `None` where nobody learns.
+/// Accuracy over simulated time; `None` if nothing is learned.
 fn learned(runs: &Runs, tables: &Tables) -> Option<Panel> {
     let measured = measured(tables);
     measured.iter().any(|(_, accuracy)| accuracy.is_some()).then(|| {
@@ -233,7 +233,7 @@ fn learned(runs: &Runs, tables: &Tables) -> Option<Panel> {
     })
 }
 
-/// What rounds take.
+/// The durations of rounds.
 fn durations(runs: &Runs, tables: &Tables) -> Panel {
     let [numbers, took] = ["round", "duration_s"].map(|name| tables.numbers(ROUNDS, name));
     let durations = runs.lines(|row| Some((numbers[row]?, took[row]? / 60.0)));
@@ -247,19 +247,19 @@ fn durations(runs: &Runs, tables: &Tables) -> Panel {
         .y(Axis::new("duration").unit("min").from_zero())
 }
 
-/// What the phones of each class took, the mean over the federations.
+/// The energy of each class's phones, the mean over the federations.
 fn energy(tables: &Tables) -> Panel {
     bars(tables, "energy", "kJ", "energy_j", 1e-3)
 }
 
-/// What training might hold on the phones of each class, the mean over the federations of their medians.
+/// The median memory budget of each class's phones, the mean over the federations.
 fn budgets(tables: &Tables) -> Panel {
     bars(tables, "median budget", "GB", "budget_bytes", 1e-9)
 }
 
 /// The rows of each federation.
 struct Runs {
-    /// What each is called.
+    /// The label of each federation.
     names: Vec<String>,
     of: Vec<usize>,
 }
@@ -290,7 +290,7 @@ impl Runs {
         rounds.filter(|(_, of)| **of == run).map(|(round, _)| round).collect()
     }
 
-    /// A curve a federation.
+    /// One curve per federation.
     fn lines(&self, point: impl Fn(usize) -> Option<(f64, f64)>) -> Lines {
         let names = self.names.iter().enumerate().take(MOST_CURVES);
         names.fold(Lines::new(), |lines, (run, name)| {
@@ -300,7 +300,7 @@ impl Runs {
     }
 }
 
-/// What federations say of a memory class in a column.
+/// The values of all federations for a memory class in a column.
 fn of_class(tables: &Tables, class: &str, name: &str) -> Vec<f64> {
     let rows = tables.texts(CLASSES, "memory_class").into_iter().zip(tables.numbers(CLASSES, name));
     rows.filter(|(of, _)| of == class).filter_map(|(_, value)| value).collect()
@@ -314,18 +314,18 @@ fn by_class(tables: &Tables, names: &[&str]) -> (Vec<String>, Vec<Vec<f64>>) {
     (classes.into_iter().collect(), sums)
 }
 
-/// What became of the parts of the phones of each class.
+/// The outcomes of each class's phones in rounds.
 fn parts(tables: &Tables) -> Panel {
     let (classes, sums) = by_class(tables, &OUTCOMES.map(|outcome| outcome.0));
     let stack = OUTCOMES.iter().zip(sums).fold(Stack::new(classes), |stack, ((_, name), sums)| stack.part(*name, sums));
     Panel::new(stack).title("what became of phones").y(Axis::new("parts").from_zero())
 }
 
-/// Why phones are left out: a column, and in words.
+/// The reasons for leaving phones out: the column, and its label.
 const WHY: [(&str, &str); 3] =
     [("without_plan", "ended at rest"), ("without_samples", "no samples"), ("without_trace", "trace ends early")];
 
-/// The phones of each class, and those of them that are left out, by why.
+/// The phones of each class, and those left out, by reason.
 fn left_out(tables: &Tables) -> Panel {
     let (classes, sums) = by_class(tables, &["phones", WHY[0].0, WHY[1].0, WHY[2].0]);
     let rest = (0..classes.len()).map(|class| sums[0][class] - sums[1..].iter().map(|sums| sums[class]).sum::<f64>());
@@ -352,7 +352,7 @@ fn bars(tables: &Tables, what: &str, unit: &str, name: &str, scale: f64) -> Pane
         .y(Axis::new(what).unit(unit).from_zero())
 }
 
-/// A value of what is asked for; `None` where several are.
+/// A value of the specification; `None` if it lists several.
 fn asked<'r>(record: &'r Map<String, Value>, keys: &[&str]) -> Option<&'r Value> {
     let specification = record.get("specification")?;
     let first = specification.get("first").unwrap_or(specification);
@@ -364,7 +364,7 @@ fn asked<'r>(record: &'r Map<String, Value>, keys: &[&str]) -> Option<&'r Value>
     keys.iter().try_fold(first, |value, key| value.get(*key))
 }
 
-/// Updates that a round waits for; `None` where that differs.
+/// The number of updates that a round waits for; `None` if it differs between federations.
 pub(super) fn wanted(record: &Map<String, Value>) -> Option<f64> {
     asked(record, &["rules", "cohort"]).and_then(Value::as_f64)
 }

@@ -1,8 +1,8 @@
-//! Whose plans phones get: each its own, made by the server or on the phone, or that of a cluster of phones.
+//! The kinds of plans for phones: one per phone, made by the server or on the phone, or one per cluster of phones.
 //!
-//! The server clusters what phones report of their memory and how fast they compute (FedHybrid, section 4.3.2). A cluster's plans
-//! are for the least budget in it, so that they fit every member, one for each device; a phone that reports more than training
-//! takes needs none.
+//! The server clusters phones by the memory they report and their speed (FedHybrid, section 4.3.2). A cluster has one
+//! plan per device, for the least budget in it, so that every member fits; a phone that reports more memory than
+//! training needs gets no plan.
 
 use haversack_devices::units::Bytes;
 use haversack_federation::clusters::{Capability, Clusters};
@@ -12,33 +12,33 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Plans {
-    /// The server, for each cluster, and keeps them.
+    /// The server makes a plan per cluster and keeps it.
     Server,
-    /// The server, for each phone one by one.
+    /// The server makes a plan per phone.
     Each,
-    /// The phone for itself, in every round.
+    /// The phone makes its own plan, in every round.
     Phone,
 }
 
-/// Clusters of server plans where a specification does not say how many.
+/// The default number of clusters.
 pub(super) const CLUSTERS: u32 = 16;
 
-/// A device and how phones like it report their memory.
+/// A device and the memory reports of phones like it.
 pub(super) struct Reports<'r> {
-    /// What an iteration takes where nothing is missing, in seconds.
+    /// The time of an iteration with enough memory, in seconds.
     pub(super) seconds: f64,
-    /// What training takes.
+    /// The memory that training needs.
     pub(super) need: Bytes,
-    /// By the number of the moment.
+    /// The reports, by the number of the moment.
     pub(super) left: &'r [Bytes],
 }
 
 /// The budget of a cluster's plans by device and by the moment of the report.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Clustered {
-    /// `None` where training has all that it takes.
+    /// `None` if training has all the memory it needs.
     budgets: Vec<Vec<Option<Bytes>>>,
-    /// Visits of a report that clustering took: operations of the server, as visits of an operator are.
+    /// Visits of a report during clustering; each counts as one operation of the server, like a visit of an operator.
     pub(super) visits: u64,
 }
 
@@ -58,7 +58,7 @@ impl Clustered {
         let mut of = clusters.of.iter();
         let mut budget = |device: &Reports<'_>, left: Bytes| {
             let cluster = if left < device.need { of.next() } else { None };
-            // Budgets were whole bytes before.
+            // Lossless: budgets came from whole bytes.
             cluster.map(|&cluster| Bytes(clusters.weakest[cluster as usize].budget as u64))
         };
         let budgets = devices.iter().map(|device| device.left.iter().map(|&left| budget(device, left)).collect());

@@ -1,10 +1,11 @@
-//! Training with less memory than it takes: how much slower it is while the kernel reclaims, and when it is killed.
+//! Training with less memory than it needs: the slow-down while the kernel reclaims, and when the process is killed.
 //!
-//! A phone in use runs a few iterations of what the federation trains, without a budget; of memory it has so much more or less that
-//! a share of what training takes is missing. The slow-down is that of the iterations after the first, with the apps that the
-//! low-memory killer ended and the times that it ended the process. For each memory class its apps are those of a phone that leaves
-//! as much as half of its class do; between shares the slow-down lies on straight lines, and a plan that holds more than is left is
-//! slowed down as the share that it is short of says. At rest, without an app, it tells who can take part at all.
+//! A phone in use runs a few iterations of the federation's training without a budget, with its memory set so that a
+//! given fraction of what training needs is missing. The slow-down is that of the iterations after the first, including
+//! apps ended by the low-memory killer and the time at which it ends the process. The apps are those of the median
+//! phone of the memory class; between the simulated fractions the slow-down is interpolated linearly, and a plan larger
+//! than the memory left is slowed down by the fraction it lacks. Without any app, the same simulation decides which
+//! phones can take part.
 
 use std::sync::Arc;
 
@@ -19,39 +20,40 @@ use crate::run::{Plan, PlanError};
 use crate::scenario::{Key, Scenario};
 use crate::{Cache, CommandError, Result};
 
-/// Shares of what training takes that are missing. Between one with which it lives and one with which it does not another is looked at.
+/// Simulated fractions of missing memory. Between the last that survives and the first that is killed, one
+/// more is simulated.
 const MISSING: [f64; 7] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7];
-/// Iterations of each: the second and the third count.
+/// Iterations per simulation: the second and the third count.
 const ITERATIONS: u32 = 3;
 
-/// How training goes on.
+/// The pace of training.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Pace {
-    /// An iteration takes so many times as long, and so many times the energy.
+    /// An iteration takes `time` times as long and `energy` times the energy.
     Slower { time: f64, energy: f64 },
-    /// The system ends the process for good after so many seconds.
+    /// The system ends the process for good after `after_s` seconds.
     Killed { after_s: f64 },
 }
 
 impl Pace {
-    /// Nothing is missing.
+    /// The pace without missing memory.
     const FULL: Self = Self::Slower { time: 1.0, energy: 1.0 };
 }
 
-/// Training on phones like one kind, beside apps, where memory is missing.
+/// Training on phones of one kind, with apps running and memory missing.
 pub(super) struct Trial<'a> {
     scenario: Scenario,
-    /// An iteration to which nothing is missing.
+    /// An iteration with enough memory.
     whole: &'a Cost,
     apps: &'a [AppChange],
-    /// What its answers are kept under.
+    /// The cache key of its results.
     key: String,
     cache: &'a Cache,
 }
 
 impl<'a> Trial<'a> {
     /// # Errors
-    /// A scenario that is wrong, or a run that fails for no want of memory.
+    /// A scenario that is wrong, or a run that fails for another reason than memory.
     pub(super) fn new(
         asked: &Specification,
         kind: &DeviceKind,
@@ -67,7 +69,7 @@ impl<'a> Trial<'a> {
         Ok(Self { scenario, whole, apps, key, cache })
     }
 
-    /// The pace of an iteration where the share `missing` of what it takes is missing.
+    /// The pace of an iteration that lacks the fraction `missing` of the memory it needs.
     ///
     /// # Errors
     /// A scenario that is wrong, or a run that fails for another reason.
@@ -85,15 +87,15 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// The pace by the share that is missing.
+/// The pace as a function of the missing fraction.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Curve {
-    /// By the share, rising; of those that kill there is one, the last.
+    /// Ascending by the fraction; only the last one may be killed.
     points: Vec<(f64, Pace)>,
 }
 
 impl Curve {
-    /// Of `trial`, up to the share `most` or to where the process is killed.
+    /// Simulates `trial`, up to the fraction `most` or until the process is killed.
     ///
     /// # Errors
     /// As [`Trial::pace`].
@@ -118,7 +120,7 @@ impl Curve {
         Ok(Self { points })
     }
 
-    /// The pace of a process that takes `peak` where `left` is there.
+    /// The pace of a process that needs `peak` where `left` is available.
     pub(super) fn at(&self, peak: Bytes, left: Bytes) -> Pace {
         if left >= peak {
             return Pace::FULL;
@@ -127,10 +129,10 @@ impl Curve {
         let above = self.points.iter().position(|&(known, _)| known >= share);
         let place = above.unwrap_or(self.points.len().saturating_sub(1));
         let Some(&(known, pace)) = self.points.get(place) else { return Pace::FULL };
-        // Beyond the last point its line goes on.
+        // The line is extrapolated beyond the last point.
         let Pace::Slower { time: high, energy: more } = pace else {
             return match place.checked_sub(1).map(|before| self.points[before]) {
-                // Nearer to one that lives.
+                // Nearer to the point that survives.
                 Some((lives, slower)) if share - lives < known - share => slower,
                 None if share < known - share => Pace::FULL,
                 _ => pace,
@@ -146,7 +148,7 @@ impl Curve {
     }
 }
 
-/// `phone` beside `apps`, with as much memory as it takes to leave `left` at the beginning.
+/// `phone` running `apps`, with its memory set so that `left` is available at the beginning.
 fn leaving(phone: &Phone, apps: &[AppChange], left: Bytes) -> Result<Phone, RunError> {
     let mut phone = Phone { apps: apps.to_vec(), cached: Vec::new(), ..phone.clone() };
     let seen = watch(AtRest::of(&phone)?, &phone, Nanos(1))?;
@@ -166,7 +168,7 @@ fn run(plan: &Plan, whole: &Cost) -> Result<Pace> {
             Ok(Pace::Slower { time, energy: (record.energy.0 / whole.joules).max(1.0) })
         }
         Err(RunError::Killed { kill, .. }) => Ok(Pace::Killed { after_s: kill.at.seconds() }),
-        // Not even the kernel's own killer finds memory.
+        // Even the kernel's out-of-memory killer found no memory.
         Err(RunError::Phone(_)) => Ok(Pace::Killed { after_s: 0.0 }),
         Err(error) => Err(PlanError::Run(error).into()),
     }
@@ -187,9 +189,9 @@ mod tests {
         assert_eq!(at(950), Pace::Slower { time: 1.5, energy: 2.0 });
         let Pace::Slower { time, .. } = at(850) else { panic!("it is not killed") };
         assert!((time - 3.5).abs() < 1e-9, "{time}");
-        // Nearer to what lives, nearer to what does not, and beyond.
+        // Nearer to the point that survives, nearer to the one that is killed, and beyond it.
         assert_eq!([at(750), at(650), at(100)], [slower(5.0), killed, killed]);
-        // Beyond the last point the line goes on: 1 more for each 0.05.
+        // Extrapolated beyond the last point: 1 more for each 0.05.
         let open = Curve { points: vec![(0.1, slower(2.0)), (0.2, slower(4.0))] };
         let Pace::Slower { time, .. } = open.at(Bytes(1000), Bytes(700)) else { panic!("it is not killed") };
         assert!((time - 6.0).abs() < 1e-9, "{time}");

@@ -18,33 +18,33 @@ use crate::output::note;
 use crate::work::Steps;
 use crate::{Cache, CommandError, Result, interrupt};
 
-/// What a federation has yielded.
+/// The results of a federation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     /// The number of phones of the population, and of those that can take part.
     pub(crate) phones: u32,
     /// See above.
     pub(crate) eligible: u32,
-    /// Phones of which a part was taken in, and the share of all samples that they hold.
+    /// Phones with an aggregated update, and the fraction of all samples on them.
     pub(crate) contributed: u32,
     /// See above.
     pub(crate) reached: f64,
     /// The kinds of their devices.
     pub(crate) kinds: Vec<DeviceKind>,
-    /// A row a round.
+    /// One row per round.
     pub(crate) rounds: Vec<RoundRow>,
-    /// A row a phone of a round.
+    /// One row per phone and round.
     pub(crate) clients: Vec<ClientRow>,
-    /// A row a phone that is left out.
+    /// One row per phone left out.
     pub(crate) exclusions: Vec<ExclusionRow>,
-    /// A row a memory class.
+    /// One row per memory class.
     pub(crate) classes: Vec<ClassRow>,
 }
 
-/// All rounds of `asked`; `cache` keeps what other federations need, too.
+/// Simulates all rounds of `asked`; `cache` keeps values that other federations share.
 ///
 /// # Errors
-/// As [`hold`], and a network, policy, data or traces that cannot be had.
+/// As [`hold`], and a network, policy, data or traces that cannot be loaded.
 pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cache) -> Result<Held> {
     let phones = Phones::draw(asked)?.dealt(asked, cache)?;
     let budgets = Budgets::watch(asked, cache)?;
@@ -66,7 +66,7 @@ pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cac
     Ok(Held { eligible, contributed: contributors.len() as u32, reached, kinds: phones.kinds, ..held })
 }
 
-/// Says that a selector has no choice where fewer than twice the cohort can take part.
+/// Warns that a selector has no choice if fewer than twice the cohort can take part.
 fn say_no_choice(asked: &Specification, eligible: u32) {
     let (cohort, phones) = (asked.rules.cohort, asked.phones);
     if eligible < (2 * cohort).min(phones) {
@@ -75,20 +75,20 @@ fn say_no_choice(asked: &Specification, eligible: u32) {
     }
 }
 
-/// What making the plans of a federation's phones takes its server.
+/// The server's cost of making plans for a federation's phones.
 ///
 /// # Errors
-/// A network, policy or traces that cannot be had.
+/// A network, policy or traces that cannot be loaded.
 pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning> {
     let phones = Phones::draw(asked)?;
     let budgets = Budgets::watch(asked, cache)?;
     Ok(Costs::new(asked, &phones, &budgets, cache)?.planning())
 }
 
-/// Holds the rounds, until the accuracy that is wanted is there; `after` is called after each.
+/// Simulates the rounds, until the target accuracy is reached; calls `after` after each.
 ///
 /// # Errors
-/// A loss that is no number any more; Ctrl-C. What had been learned by then is kept.
+/// A NaN loss; Ctrl-C. Rounds learned until then are kept.
 fn hold(
     asked: &Specification,
     phones: &Phones,
@@ -135,7 +135,7 @@ fn hold(
     Ok(held)
 }
 
-/// Whether the accuracy that is wanted is there.
+/// Whether the target accuracy is reached.
 fn reached(asked: &Specification, accuracy: Option<f64>) -> bool {
     let target = asked.learning.as_ref().and_then(|learning| learning.target);
     target.zip(accuracy).is_some_and(|(target, accuracy)| accuracy >= target)
@@ -144,31 +144,31 @@ fn reached(asked: &Specification, accuracy: Option<f64>) -> bool {
 /// A memory class of a federation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ClassRow {
-    /// What a phone of it has, in GB.
+    /// The memory of its phones, in GB.
     pub(crate) size_gb: f64,
     /// Its phones.
     pub(crate) phones: u32,
-    /// Those that were left out since the system ends training even at rest.
+    /// Phones left out because the system kills training even at rest.
     pub(crate) without_plan: u32,
-    /// Those that were left out since they hold no samples.
+    /// Phones left out because they have no samples.
     pub(crate) without_samples: u32,
-    /// Those that were left out since the traces of their memory end too early.
+    /// Phones left out because the traces of their memory are too short.
     pub(crate) without_trace: u32,
-    /// Parts of its phones that were taken in.
+    /// Updates of its phones that were aggregated.
     pub(crate) completed: u32,
-    /// Parts of which the phone was no longer ready.
+    /// Updates lost because the phone was no longer ready.
     pub(crate) dropped: u32,
-    /// Parts whose process the system ended.
+    /// Updates lost because the system killed the process.
     pub(crate) killed: u32,
-    /// Parts that nobody waited for.
+    /// Updates that came too late.
     pub(crate) timed_out: u32,
-    /// What all parts took, in joules.
+    /// The energy of all its phones' work, in joules.
     pub(crate) energy_j: f64,
-    /// The median of what training might hold, in bytes; `None` where no phone of it took part.
+    /// The median memory budget, in bytes; `None` if no phone of it took part.
     pub(crate) budget_bytes: Option<u64>,
 }
 
-/// A row a class, in the order of `classes`.
+/// One row per class, in the order of `classes`.
 fn classes_of(
     phones: &[Phone],
     classes: &[MemoryClass],

@@ -1,4 +1,4 @@
-//! The federations of a specification: one, or one for each combination of the values that its keys list.
+//! The federations of a specification: one, or one for each combination of listed values.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use crate::{CommandError, Result, work};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Spanned {
     pub(super) name: String,
-    /// The values, as the file has them.
+    /// The values, as written in the file.
     pub(super) values: Vec<String>,
-    /// Where the list stands in the file.
+    /// The position of the list in the file.
     place: Range<usize>,
 }
 
-/// Federations in their order: the key that stands first in the file varies slowest.
+/// Federations in order: the first key in the file varies slowest.
 #[derive(Clone, Debug)]
 pub(super) struct Span {
     pub(super) keys: Vec<Spanned>,
@@ -26,7 +26,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Reads the text of a specification, which errors call `file`; `seed` takes the place of its own.
+    /// Parses the text of a specification, named `file` in errors; `seed` overrides its own.
     ///
     /// # Errors
     /// As [`Specification::parse`], for any of the combinations; an empty list.
@@ -58,7 +58,7 @@ impl Span {
         values.map(|(key, place)| (key.name.as_str(), key.values[place].trim_matches(['"', '\'']))).collect()
     }
 
-    /// What says whose a folder is: all that is asked for.
+    /// The record that identifies a folder: the complete specification.
     pub(super) fn record(&self) -> Map<String, Value> {
         let first = self.federations.first().map(Specification::record).unwrap_or_default();
         if !self.is_spanned() {
@@ -71,7 +71,8 @@ impl Span {
     }
 }
 
-/// The keys that list values, in the order of the file; none where the file is no TOML, which reading it as one federation says.
+/// The keys with lists of values, in the order of the file; none if the file is not valid TOML, an error that is
+/// reported when it is read as one federation.
 fn spanned(text: &str) -> Vec<Spanned> {
     let Ok(table) = DeTable::parse(text) else { return Vec::new() };
     let mut keys: Vec<Spanned> = table
@@ -89,12 +90,12 @@ fn spanned(text: &str) -> Vec<Spanned> {
     keys
 }
 
-/// The place of each key's value in federation number `run`.
+/// The index of each key's value in federation number `run`.
 fn places(keys: &[Spanned], run: usize) -> Vec<usize> {
     work::places(run, keys.iter().map(|key| key.values.len()))
 }
 
-/// The text with one value in the place of each list, on the same lines.
+/// The text with each list replaced by one of its values, on the same lines.
 fn combination(text: &str, keys: &[Spanned], run: usize) -> String {
     let mut text = text.to_owned();
     for (key, place) in keys.iter().zip(places(keys, run)).rev() {

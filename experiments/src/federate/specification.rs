@@ -1,4 +1,4 @@
-//! What a federation is of, as a TOML file says it.
+//! The specification of a federation, read from a TOML file.
 
 mod keys;
 mod learning;
@@ -36,35 +36,35 @@ pub(crate) struct Specification {
     pub(super) setting: PopulationSetting,
     pub(super) rules: Rules,
     pub(super) rounds: u32,
-    /// No round begins so long after the first, in seconds; `None` without a limit.
+    /// No round begins this long after the first, in seconds; `None` without a limit.
     pub(super) horizon_s: Option<f64>,
-    /// What a phone trains, and with what: an iteration, but for the device and its memory.
+    /// The iteration that phones train, without the device and its memory.
     pub(super) trained: Scenario,
     pub(super) local_epochs: u32,
-    /// Batches of a part in the place of epochs.
+    /// Batches per phone and round, instead of epochs.
     pub(super) local_steps: Option<u32>,
-    /// How many samples phones hold.
+    /// The number of samples per phone.
     pub(super) sizes: Sizes,
     pub(super) ready: Ready,
-    /// Whether something gives way where memory is short. If not, training takes what it takes, and the kernel reclaims.
+    /// Whether the policy frees memory when it is short. If not, training takes all it needs, and the kernel reclaims.
     pub(super) gives_way: bool,
-    /// What phones say of their memory.
+    /// The memory that phones report.
     pub(super) report: Report,
-    /// Whose plans phones get; `None` where the policy makes none.
+    /// The kind of plans for phones; `None` if the policy makes none.
     pub(super) plans: Option<Plans>,
-    /// The most clusters for which the server makes plans.
+    /// The most clusters the server makes plans for.
     pub(super) clusters: u32,
     pub(super) system: String,
-    /// The training process's score for the low-memory killer; `None` for the system's own of such a process.
+    /// The training process's score for the low-memory killer; `None` for the system's default.
     pub(super) trainer_adj: Option<i32>,
     pub(super) traces: Option<PathBuf>,
-    /// `None` for time alone.
+    /// `None` if only time is simulated.
     pub(super) learning: Option<Learning>,
     pub(super) seed: u64,
 }
 
 impl Specification {
-    /// What the text of `file` says; `seed` takes the place of its own.
+    /// Parses the text of `file`; `seed` overrides its own.
     ///
     /// # Errors
     /// Unknown keys, values that a key cannot have or that contradict each other, with the line.
@@ -137,7 +137,7 @@ impl Specification {
         })
     }
 
-    /// Batches of the part of a phone with so many samples.
+    /// The batches of a phone with this number of samples.
     pub(super) fn batches(&self, samples: u32) -> f64 {
         let of_epochs = f64::from(self.local_epochs) * f64::from(samples) / self.trained.batch as f64;
         self.local_steps.map_or(of_epochs, f64::from)
@@ -148,7 +148,7 @@ impl Specification {
         self.setting.memory.iter().map(|class| class.size_gb.to_string()).collect()
     }
 
-    /// What says whose a folder is: all that is asked for.
+    /// The record that identifies a folder: the complete specification.
     pub(crate) fn record(&self) -> Map<String, Value> {
         let learning = self.learning.as_ref().map(|learning| {
             let LocalSgd { rate, proximal, .. } = learning.how;
@@ -186,7 +186,7 @@ impl Specification {
     }
 }
 
-/// Whether something gives way, and whose plans phones get; what is said of memory must go with the policy.
+/// Whether the policy frees memory, and the kind of plans; checks that the memory keys fit the policy.
 fn managed(
     asked: &Asked,
     policy: &str,
@@ -206,7 +206,7 @@ fn managed(
         let message = format!("`budget` needs a policy that keeps within one; under {policy} nothing gives way");
         return Err(place.says("budget", &message));
     }
-    // A policy that makes plans says who makes them.
+    // A policy that makes plans has a parameter for who makes them.
     let makes_plans = entry.parameters.iter().any(|parameter| parameter.name == "planner");
     if let (Some(_), false) = (asked.plans, makes_plans) {
         return Err(place.says("plans", &format!("`plans` needs a policy that makes plans ahead; {policy} makes none")));
@@ -221,7 +221,7 @@ fn managed(
     }
 }
 
-/// How rounds are held.
+/// The rules of rounds.
 fn rules(asked: &Asked) -> Rules {
     let usual = Rules::new(asked.selector, asked.cohort);
     Rules {
@@ -232,7 +232,7 @@ fn rules(asked: &Asked) -> Rules {
     }
 }
 
-/// When the last round may begin, in seconds: a number of them, or a text with a unit.
+/// The latest start of the last round, in seconds: a number of seconds, or a text with a unit.
 fn horizon_s(asked: &Asked, place: &Place<'_>) -> Result<Option<f64>> {
     let Some(given) = &asked.horizon else { return Ok(None) };
     let text = given.to_string();

@@ -1,8 +1,8 @@
-//! What comes back of the tensors that phones store while they learn.
+//! The tensors that backward gets back from the policy's store while phones learn.
 //!
-//! The policy runs an iteration of the stand-in on each device, under the graph of an eager framework
-//! and with the share of memory that a plan of the network leaves: of what an iteration takes above its weights, since these
-//! cannot give way. As it then holds what forward saves for backward, so do the clients that run this plan.
+//! The policy runs an iteration of the stand-in on each device, under the graph of an eager framework and with the
+//! fraction of evictable memory that a plan of the network leaves (weights cannot be evicted). Clients that run this
+//! plan store the tensors saved for backward in the same way as that iteration.
 
 use std::sync::Arc;
 
@@ -21,26 +21,26 @@ use crate::run::{Plan, PlanError};
 use crate::scenario::{Budget, Fault, InputShape, Key, Scenario};
 use crate::{Cache, CommandError, Result};
 
-/// The stack whose graph carries data, with the kernels and the codec of MNN.
+/// The stack whose graph can compute real values, with the kernels and the codec of MNN.
 const STACK: &str = "mnn-2-eager";
-/// Shares are told in so many steps.
+/// Fractions are rounded to this many steps.
 const STEPS: u64 = 20;
 
-/// What learns: the network, the shape of its samples and their classes.
+/// The learning network, the shape of its samples and the number of classes.
 pub(super) struct Subject<'a> {
     pub(super) stand_in: &'a str,
     pub(super) input: Option<&'a [u64]>,
     pub(super) classes: u64,
 }
 
-/// What comes back, by the width of the network and the number of the plan; of plans that are not there all comes back as it was.
+/// The stores, by the width of the network and the number of the plan; an unknown plan returns every tensor unchanged.
 pub(super) struct Stores(Vec<Vec<Option<Arc<GivesBack>>>>);
 
 impl Stores {
-    /// Those of all plans of `work`.
+    /// The stores of all plans of `work`.
     ///
     /// # Errors
-    /// A policy that does not run under that graph, or a run that fails for no want of memory.
+    /// A policy that does not run under that graph, or a run that fails for another reason than memory.
     pub(super) fn new(
         asked: &Specification,
         kinds: &[DeviceKind],
@@ -49,7 +49,7 @@ impl Stores {
         cache: &Cache,
     ) -> Result<Self> {
         let entry = registry::find(&asked.trained.policy).map_err(CommandError::input)?;
-        // An engine brings a number format, and no store.
+        // An engine sets the number format, but has no store.
         if entry.engine.is_some() || asked.learning.as_ref().is_none_or(|learning| learning.keeps_whole) {
             return Ok(Self(Vec::new()));
         }
@@ -64,12 +64,12 @@ impl Stores {
         Ok(Self(work.shares().into_iter().map(of_width).collect::<Result<_>>()?))
     }
 
-    /// Whether all comes back as it was, whatever the plan.
+    /// Whether every plan returns all tensors unchanged.
     pub(super) fn are_whole(&self) -> bool {
         self.0.iter().flatten().all(Option::is_none)
     }
 
-    /// What comes back where a phone does this.
+    /// The store of a phone that does this job; `None` if it returns every tensor unchanged.
     pub(super) fn of(&self, job: &Job) -> Option<&GivesBack> {
         self.0.get(usize::from(job.width))?.get(job.plan as usize)?.as_deref()
     }
@@ -105,7 +105,7 @@ fn of_plan(
     Ok(found.as_ref().clone())
 }
 
-/// An iteration; `None` where no plan fits, or where the device cannot run it.
+/// An iteration; `None` if no plan fits, or the device cannot run it.
 fn run(scenario: &Scenario, cache: &Cache) -> Result<Option<Record>> {
     let mut plan = match Plan::new(scenario, cache) {
         Ok(plan) => plan,

@@ -1,4 +1,5 @@
-//! The tables of a folder: one federation's, or those of several under one another, each with its number and values in front.
+//! The tables of a folder: those of one federation, or of several concatenated, each with its number and
+//! listed values in front.
 
 use std::path::Path;
 
@@ -14,20 +15,20 @@ use crate::error::{CommandError, Result};
 use crate::rows::{Rows, column, with_fields};
 use crate::work::OutputFolder;
 
-/// The files.
+/// The file names.
 pub(super) const NAMES: [&str; 4] = ["rounds.parquet", "clients.parquet", "exclusions.parquet", "classes.parquet"];
 
-/// The places of three of them.
+/// The index of three of them.
 pub(super) const ROUNDS: usize = 0;
 pub(super) const EXCLUSIONS: usize = 2;
 pub(super) const CLASSES: usize = 3;
 
-/// A row a round, a row a phone of a round, a row a phone that is left out, a row a memory class.
+/// One row per round, per phone and round, per phone left out, and per memory class.
 #[derive(Clone, Debug)]
 pub(super) struct Tables(pub(super) [DataFrame; 4]);
 
 impl Tables {
-    /// Those of federation number `run`, from zero.
+    /// The tables of federation number `run`, from zero.
     pub(super) fn of(held: &Held, asked: &Specification, span: &Span, run: usize) -> Result<Self> {
         let clients = clients(&held.clients, &held.kinds, &asked.setting.memory);
         let spanned =
@@ -36,10 +37,10 @@ impl Tables {
         Ok(Self([rounds, spanned(clients)?, exclusions, spanned(classes(&held.classes))?]))
     }
 
-    /// Appends those of a later federation.
+    /// Appends the tables of a later federation.
     ///
     /// # Errors
-    /// Tables of other columns.
+    /// Tables with other columns.
     pub(super) fn append(&mut self, later: &Self) -> Result<(), PolarsError> {
         for (frame, later) in self.0.iter_mut().zip(&later.0) {
             frame.vstack_mut(later)?;
@@ -47,7 +48,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Those of a folder.
+    /// Reads the tables of a folder.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let read = |name: &str| read_parquet(&folder.join(name)).map_err(CommandError::input);
         let [rounds, clients, exclusions, classes] = NAMES;
@@ -63,14 +64,14 @@ impl Tables {
         Ok(())
     }
 
-    /// A number of each row of a table, missing where it has none.
+    /// The numbers in a column of a table; `None` for missing values.
     pub(super) fn numbers(&self, table: usize, name: &str) -> Vec<Option<f64>> {
         let found = self.0[table].column(name).and_then(|column| column.cast(&DataType::Float64));
         let numbers = found.and_then(|column| Ok(column.f64()?.iter().collect()));
         numbers.unwrap_or_default()
     }
 
-    /// A text of each row of a table.
+    /// The texts in a column of a table.
     pub(super) fn texts(&self, table: usize, name: &str) -> Vec<String> {
         let found = self.0[table].column(name).and_then(|column| column.cast(&DataType::String));
         let texts =
@@ -79,14 +80,14 @@ impl Tables {
     }
 }
 
-/// A table with the number of the federation and the values of its keys in front: numbers where all values of a key are.
+/// The table with the federation's number and listed values in front, as numbers if all values of a key are.
 fn led(frame: &DataFrame, span: &Span, run: usize) -> Result<DataFrame, FrameError> {
     let height = frame.height();
     let mut columns: Vec<Column> = vec![column("run", vec![run as u32; height])];
     for (key, (name, value)) in span.keys.iter().zip(span.values(run)) {
         let whole = || key.values.iter().map(|value| value.parse::<i64>().ok()).collect::<Option<Vec<_>>>();
         let real = || key.values.iter().map(|value| value.parse::<f64>().ok()).collect::<Option<Vec<_>>>();
-        // A column of that name in the table keeps it.
+        // The table's own column keeps its name.
         let name = if frame.column(name).is_ok() { format!("asked_{name}") } else { name.to_owned() };
         columns.push(if whole().is_some() {
             column(&name, vec![value.parse::<i64>().unwrap_or(0); height])
@@ -100,14 +101,14 @@ fn led(frame: &DataFrame, span: &Span, run: usize) -> Result<DataFrame, FrameErr
     DataFrame::new_infer_height(columns).map_err(FrameError::Encode)
 }
 
-/// A row a round.
+/// One row per round.
 fn rounds(rows: &[RoundRow]) -> Result<DataFrame, FrameError> {
     with_fields!(Rows::of(rows); round, start_s, duration_s, selected, completed, dropped, killed, timed_out, up_bytes,
         down_bytes, energy_j, accuracy)
     .frame()
 }
 
-/// A row a phone of a round.
+/// One row per phone and round.
 fn clients(rows: &[ClientRow], devices: &[DeviceKind], memory: &[MemoryClass]) -> Result<DataFrame, FrameError> {
     let rows = with_fields!(Rows::of(rows); round, client)
         .with("device", |row| devices[usize::from(row.device)].id.as_str())
@@ -116,12 +117,12 @@ fn clients(rows: &[ClientRow], devices: &[DeviceKind], memory: &[MemoryClass]) -
     rows.with("outcome", |row| <&'static str>::from(row.outcome)).frame()
 }
 
-/// A row a phone that is left out.
+/// One row per phone left out.
 fn exclusions(rows: &[ExclusionRow]) -> Result<DataFrame, FrameError> {
     with_fields!(Rows::of(rows); round, client).with("reason", |row| row.reason.as_str()).frame()
 }
 
-/// A row a memory class.
+/// One row per memory class.
 fn classes(rows: &[ClassRow]) -> Result<DataFrame, FrameError> {
     let rows = Rows::of(rows).with("memory_class", |row| format!("{} GB", row.size_gb));
     with_fields!(rows; phones, without_plan, without_samples, without_trace, completed, dropped, killed, timed_out, energy_j,

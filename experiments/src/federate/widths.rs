@@ -1,4 +1,5 @@
-//! What a phone's part takes where its memory decides how wide a network it trains (HeteroFL: Diao et al., ICLR 2021).
+//! The cost of a phone's work in a round if its memory decides the width of the network it trains (HeteroFL: Diao
+//! et al., ICLR 2021).
 
 use haversack_federation::selection::SelectorKind;
 use haversack_federation::work::{Job, LeftOut, WIDTHS, Work};
@@ -9,7 +10,7 @@ use super::specification::{Phones, Specification};
 use crate::scenario::Scenario;
 use crate::{Cache, Result};
 
-/// What is asked for, once for each width, widest first; only the full one unless the selector is HeteroFL's.
+/// The specification for each width, widest first; only the full one unless the selector is HeteroFL's.
 pub(super) fn of_each_width(asked: &Specification) -> Vec<Specification> {
     let widths = if asked.rules.selector == SelectorKind::Heterofl { WIDTHS.len() } else { 1 };
     let of_width = |&width: &f64| {
@@ -41,7 +42,7 @@ impl<'a> Widths<'a> {
         self.0.iter().map(Costs::shares).collect()
     }
 
-    /// The widest network that a phone's memory usually holds, or the narrowest.
+    /// The widest network that usually fits a phone's memory, or the narrowest.
     fn usual(&self, phone: u32) -> &Costs<'a> {
         let last = self.0.len() - 1;
         let widest = self.0[..last].iter().find(|costs| costs.usually_has_room(phone));
@@ -54,7 +55,7 @@ impl Work for Widths<'_> {
         self.usual(phone).holds(phone)
     }
 
-    /// The widest network that memory holds in this round; where it holds none, the narrowest.
+    /// The widest network that fits the memory in this round; if none fits, the narrowest.
     fn job(&self, phone: u32, round: u32, now: f64) -> Job {
         let last = self.0.len() - 1;
         let width = (0..last).find(|&width| self.0[width].has_room(phone, round)).unwrap_or(last);

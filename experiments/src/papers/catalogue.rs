@@ -1,4 +1,4 @@
-//! What each artefact shows and loads: `readings/artefacts.toml`, embedded.
+//! The description of each artefact and the calibrations it loads: `readings/artefacts.toml`, embedded.
 //!
 //! ```toml
 //! [[group]]                       # artefacts that load the same
@@ -28,26 +28,26 @@ pub struct Entry {
     pub paper: &'static str,
     /// The `artefact` of the reference, e.g. `figure9a`.
     pub id: &'static str,
-    /// What it shows, in one line.
+    /// A one-line description.
     pub about: &'static str,
     /// The devices that it loads; their digests and fitted constants are recorded.
     pub devices: &'static [&'static str],
-    /// The software stacks that it loads; likewise.
+    /// The software stacks that it loads, recorded in the same way.
     pub stacks: &'static [&'static str],
-    /// The operating systems that it loads; likewise.
+    /// The operating systems that it loads, recorded in the same way.
     pub systems: &'static [&'static str],
-    /// Whether its rows are of many phones of several devices, so that they check none of them by itself.
+    /// Whether its rows combine many phones of several devices, so that they do not check a single device.
     pub of_many: bool,
-    /// Whether it draws synthetic users and what their apps take, of which numbers are fitted, too.
+    /// Whether it draws synthetic users and the memory of their apps, whose models have fitted numbers, too.
     pub users: bool,
     /// Whether it can show the users of a table of traces instead.
     pub takes_trace: bool,
-    /// What it reads that was measured in training, each by the `paper/artefact` that measures it.
+    /// Its inputs that were measured in training, each as the `paper/artefact` that measures it.
     pub measured: &'static [&'static str],
 }
 
 impl Entry {
-    /// An artefact without a name that loads nothing.
+    /// An artefact without a name and without calibrations.
     pub const EMPTY: Self = Self {
         paper: "",
         id: "",
@@ -74,7 +74,7 @@ struct Catalogue {
     groups: Vec<Group>,
 }
 
-/// Artefacts that load the same.
+/// Artefacts that load the same calibrations.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Group {
@@ -98,7 +98,7 @@ struct Named {
     measured: Vec<String>,
 }
 
-/// The embedded file is read once, and lives as long as the program.
+/// The embedded file is parsed once, and stays for the lifetime of the program.
 static ENTRIES: LazyLock<Vec<Entry>> =
     LazyLock::new(|| read_toml::<Catalogue>(FILE, TEXT).map(Catalogue::entries).unwrap_or_default());
 
@@ -129,12 +129,12 @@ impl Catalogue {
     }
 }
 
-/// Every artefact, group by group; none where the embedded file does not follow its schema, for which there is a test.
+/// Every artefact, group by group; empty if the embedded file does not follow its schema, which a test excludes.
 pub fn entries() -> &'static [Entry] {
     &ENTRIES
 }
 
-/// The artefact called `paper/id`.
+/// The artefact named `paper/id`.
 pub fn entry(paper: &str, id: &str) -> Option<&'static Entry> {
     entries().iter().find(|entry| entry.paper == paper && entry.id == id)
 }

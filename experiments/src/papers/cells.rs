@@ -1,7 +1,7 @@
-//! `cells.csv`: what was simulated beside what the paper says, and the verdict on it.
+//! `cells.csv`: simulated results compared with the papers' numbers, and the verdict on each.
 //!
-//! The rules of the verdicts are here and nowhere else. Numbers are rounded to six significant digits first, so that
-//! errors and verdicts follow from what the file shows.
+//! The rules of the verdicts are defined only here. Numbers are rounded to six significant digits first, so that errors
+//! and verdicts can be recomputed from the file.
 
 use anyhow::{Result, bail, ensure};
 use haversack_reports::page::CellRow;
@@ -15,31 +15,33 @@ pub const COLUMNS: [&str; 9] = ["id", "simulated", "unit", "paper", "role", "err
 
 /// A `value` row is `ok` up to this relative error.
 pub(crate) const OK: f64 = 0.15;
-/// An accuracy on a stand-in is `ok` if its difference from the baseline's is so many points from the paper's at most.
+/// An accuracy on a stand-in is `ok` if its difference from the baseline's is at most this many points from
+/// the paper's difference.
 const POINTS: f64 = 1.0;
 /// An upper bound, and either end of the paper's range, may be missed by this factor.
 const WIDENED: f64 = 1.1;
-/// A number of times that is bounded from above may fall short of the bound by this factor.
+/// An upper bound on a factor (unit `x`) may be undershot by at most this factor.
 const SHORT: f64 = 1.5;
-/// The unit of numbers of times.
+/// The unit of factors.
 const TIMES: &str = "x";
 /// The unit of temperatures.
 const CELSIUS: &str = "C";
-/// A bound that is farther away than this factor says so.
+/// A bound missed by more than this factor gets a remark.
 const FAR: f64 = 2.0;
 
-/// How a row came out.
+/// The outcome of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Verdict {
-    /// A value within 15%; an accuracy on a stand-in, whose difference from the baseline is within a point of the paper's.
+    /// A value within 15%; an accuracy on a stand-in, whose difference from the baseline is within a
+    /// point of the paper's.
     Ok,
     /// A value further off.
     Off,
-    /// A bound, range, order or *never* that holds.
+    /// A bound, range, order or *never* that is true.
     Holds,
-    /// One that does not.
+    /// One that is false.
     Fails,
     /// The paper's value is withheld.
     Predicted,
@@ -67,34 +69,34 @@ pub struct ComparedCell {
     pub artefact: String,
     /// The quantity.
     pub metric: String,
-    /// What may be done with the row.
+    /// The permitted uses of the row.
     pub status: Status,
-    /// Whether it contradicts others of the paper, and so counts neither for nor against the model.
+    /// Whether it contradicts other rows of the paper, so that it counts neither for nor against the model.
     pub contradicted: bool,
-    /// What the paper says.
+    /// The paper's claim.
     pub claim: Claim,
-    /// What haversack says, rounded; `None` where it says nothing.
+    /// The simulated answer, rounded; `None` if there is none.
     pub answer: Option<Answer>,
     /// The unit of both.
     pub unit: String,
     /// Signed relative error; absolute where the paper's value is 0.
     pub error: Option<f64>,
-    /// Of an accuracy on a stand-in, by how many points its difference from the baseline's exceeds the paper's: what it is
-    /// judged by; `None` of other rows.
+    /// For an accuracy on a stand-in, by how many points its difference from the baseline's exceeds the paper's, which
+    /// decides the verdict; `None` for other rows.
     pub points: Option<f64>,
-    /// How it came out.
+    /// The outcome.
     pub verdict: Verdict,
-    /// What the null baseline gives.
+    /// The prediction of the null baseline.
     pub null: Option<f64>,
-    /// Why there is no answer, or a remark.
+    /// The reason why it has no answer, or a remark.
     pub reason: String,
 }
 
 impl ComparedCell {
-    /// The answer beside the row, in the row's own unit, without a null baseline.
+    /// Compares the answer with the row, in the row's own unit, without a null baseline.
     ///
     /// # Errors
-    /// An answer that the row has no use for.
+    /// An answer of the wrong kind for the row.
     pub fn new(row: &ReferenceRow, answer: Answer) -> anyhow::Result<Self> {
         let answer = checked(row, answer)?;
         if let Answer::NotModelled(reason) = answer {
@@ -129,14 +131,14 @@ impl ComparedCell {
         self.status.role()
     }
 
-    /// Whether its verdict counts: of a row that was in view when a choice was made only a miss does, and what contradicts
-    /// other numbers of its paper is no verdict on the model.
+    /// Whether its verdict counts: a row that was in view when a choice was made counts only if it misses, and a row
+    /// that contradicts other numbers of its paper never counts.
     pub(crate) fn counts(&self) -> bool {
         let matches = matches!(self.verdict, Verdict::Ok | Verdict::Holds);
         !(self.contradicted || self.status == Status::InView && matches)
     }
 
-    /// Adds a remark to what is said of the row.
+    /// Adds a remark to the row.
     pub(crate) fn remark(&mut self, remark: &str) {
         let between = if self.reason.is_empty() { "" } else { "; " };
         self.reason += &format!("{between}{remark}");
@@ -169,8 +171,8 @@ impl ComparedCell {
         self.answer.is_some()
     }
 
-    /// By how much a bound, or an end of a range, is more than twice away from what was simulated, in words; `None` where it is
-    /// not.
+    /// By how much a bound, or an end of a range, differs from the simulated value, in words, if by more than
+    /// [`FAR`]; `None` otherwise.
     pub(crate) fn far_from_its_bound(&self) -> Option<String> {
         let away = |value: f64, bound: f64| {
             let ratio = value / bound;
@@ -210,7 +212,7 @@ impl ComparedCell {
     }
 }
 
-/// An accuracy of another artefact, put in there: the baseline on the same stand-in.
+/// An accuracy from another artefact, used as an input: the baseline on the same stand-in.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Baseline {
     /// Its row.
@@ -219,17 +221,18 @@ pub struct Baseline {
     pub simulated: f64,
 }
 
-/// A table whose accuracies are judged beside a row of another: paper, table, the other table, and the method of its row.
+/// A table whose accuracies are judged relative to a row of another: paper, table, the other table, and the
+/// method of its row.
 const BESIDE: [[&str; 4]; 1] = [["fedhybrid", "table4", "table3", "random+fedprox"]];
 
-/// Whether a row's accuracy is judged beside that of another.
+/// Whether a row's accuracy is judged relative to that of `other`.
 fn is_beside(row: &ReferenceRow, other: &ReferenceRow) -> bool {
     let named = [row.paper, &row.artefact, &other.artefact, &other.method];
     let same = row.artefact == other.artefact || BESIDE.contains(&named);
     (row.paper, &row.subject) == (other.paper, &other.subject) && same
 }
 
-/// Whether a row's accuracy is judged beside a row of another table that is not among `rows`.
+/// Whether a row's accuracy is judged relative to a row of another table that is not among `rows`.
 pub(crate) fn misses_its_baseline(row: &ReferenceRow, rows: &[&ReferenceRow]) -> bool {
     let beside = BESIDE.iter().any(|[paper, table, ..]| (row.paper, row.artefact.as_str()) == (*paper, *table));
     beside
@@ -237,9 +240,10 @@ pub(crate) fn misses_its_baseline(row: &ReferenceRow, rows: &[&ReferenceRow]) ->
         && !rows.iter().any(|other| row.artefact != other.artefact && is_beside(row, other))
 }
 
-/// Judges accuracies that were measured on a stand-in: where a row of the same subject was put in (the baseline on the same
-/// stand-in; also `elsewhere`, in another artefact), the others are `ok` if their difference from it lies within [`POINTS`]
-/// of the paper's difference. Of several baselines that counts whose method ends like the row's (`+yogi`), or else the first.
+/// Judges accuracies that were measured on a stand-in: where a row of the same subject was an input (the baseline on
+/// the same stand-in; also `elsewhere`, in another artefact), the others are `ok` if their difference from it lies
+/// within [`POINTS`] of the paper's difference. Among several baselines, the one whose method has the same ending as
+/// the row's (`+yogi`) is used, or else the first.
 pub(crate) fn judge_differences(rows: &[&ReferenceRow], elsewhere: &[Baseline], cells: &mut [ComparedCell]) {
     let is_accuracy = |row: &ReferenceRow| row.metric == "accuracy" && row.unit == "percent";
     let own =
@@ -264,7 +268,7 @@ pub(crate) fn judge_differences(rows: &[&ReferenceRow], elsewhere: &[Baseline], 
     }
 }
 
-/// What a method is put together with: `yogi` of `oort+yogi`.
+/// The ending of a combined method: `yogi` for `oort+yogi`.
 fn ending(method: &str) -> Option<&str> {
     method.rsplit_once('+').map(|(_, ending)| ending)
 }
@@ -272,7 +276,7 @@ fn ending(method: &str) -> Option<&str> {
 /// The cells as a table with [`COLUMNS`].
 ///
 /// # Errors
-/// None that an author of this module has not caused: a row of another width.
+/// Only for a row of the wrong width, a bug in this module.
 pub fn table(cells: &[ComparedCell]) -> Result<Table, WidthError> {
     let mut table = Table::new(COLUMNS);
     for cell in cells {
@@ -285,8 +289,8 @@ pub fn table(cells: &[ComparedCell]) -> Result<Table, WidthError> {
     Ok(table)
 }
 
-/// What a range that begins at `lo` is judged above: degrees Celsius have a zero that says nothing, so that of them the rise
-/// counts.
+/// The origin from which the ends of a range are widened: the zero of degrees Celsius is arbitrary, so for temperatures
+/// only the rise counts.
 fn zero(unit: &str, lo: f64) -> f64 {
     if unit == CELSIUS { lo } else { 0.0 }
 }
@@ -324,7 +328,7 @@ fn verdict(row: &ReferenceRow, answer: &Answer) -> Verdict {
     }
 }
 
-/// What an artefact answers to a row of the reference.
+/// An artefact's answer to a row of the reference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// One number, in the row's unit or the unit that a reading declares.
@@ -333,11 +337,11 @@ pub enum Answer {
     Range(f64, f64),
     /// The target is never reached.
     Never,
-    /// Whether the row's predicate holds.
+    /// Whether the row's predicate is true.
     Order(bool),
-    /// A number that was put in, not predicted.
+    /// A number that was an input, not predicted.
     Input(f64),
-    /// No answer, and why.
+    /// No answer, and the reason.
     NotModelled(String),
 }
 
@@ -352,8 +356,8 @@ pub(crate) fn rounded(value: f64) -> f64 {
 /// The answer, rounded.
 ///
 /// # Errors
-/// An answer that the row has no use for, a mistake of the artefact: one of another kind than the row's, a number that is
-/// infinite or none, a range whose low end is above its high end.
+/// An answer of the wrong kind for the row, which is a bug in the artefact: a kind other than the row's, an infinite or
+/// NaN number, a range whose low end is above its high end.
 pub(crate) fn checked(row: &ReferenceRow, answer: Answer) -> Result<Answer> {
     let id = &row.id;
     let finite = |value: f64| {
@@ -407,11 +411,11 @@ mod tests {
     #[test]
     fn a_value_is_ok_within_fifteen_hundredths() {
         let judge = |simulated| judged(Claim::Value(Some(200.0)), Answer::Number(simulated));
-        // (230 − 200) / 200 = 0.15, the last that is ok; (170 − 200) / 200 = −0.15; (231 − 200) / 200 = 0.155.
+        // (230 − 200) / 200 = 0.15, the largest that is ok; (170 − 200) / 200 = −0.15; (231 − 200) / 200 = 0.155.
         assert_eq!(judge(230.0), ("230".into(), Some(0.15), "ok".into()));
         assert_eq!(judge(170.0), ("170".into(), Some(-0.15), "ok".into()));
         assert_eq!(judge(231.0), ("231".into(), Some(0.155), "off".into()));
-        // Where the paper has a number, never reaching it is off, without an error to show.
+        // If the paper has a number, the answer *never* is off, without an error.
         assert_eq!(judged(Claim::Value(Some(200.0)), Answer::Never), ("never".into(), None, "off".into()));
     }
 
@@ -433,7 +437,7 @@ mod tests {
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.7)).2, "holds");
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(8.9)).2, "fails");
         assert_eq!(judged(Claim::Max(8.0), Answer::Number(1.0)).2, "holds");
-        // A number of times falls short of its bound by a third at most: 9 / 1.5 = 6.
+        // A factor may fall short of its bound by at most a third: 9 / 1.5 = 6.
         let times = ReferenceRow { unit: "x".into(), ..row(Claim::Max(9.0), Role::Check) };
         let verdict = |value| ComparedCell::new(&times, Answer::Number(value)).unwrap().verdict;
         assert_eq!([6.0, 5.9].map(verdict), [Verdict::Holds, Verdict::Fails]);
@@ -515,7 +519,7 @@ mod tests {
         assert_eq!(verdicts(Answer::Input(79.2), 77.2), Verdict::Ok);
         assert_eq!(verdicts(Answer::Input(79.2), 77.1), Verdict::Off);
         assert_eq!(verdicts(Answer::Input(79.2), 79.3), Verdict::Off, "a tenth better than the original is 1.1 off");
-        // Nothing was put in: (79.2 − 91.7) / 91.7 = −0.136, within 15%.
+        // Without an input: (79.2 − 91.7) / 91.7 = −0.136, within 15%.
         assert_eq!(verdicts(Answer::Number(92.7), 79.2), Verdict::Ok);
     }
 
@@ -536,10 +540,11 @@ mod tests {
             [cells[2].points, cells[3].points]
         };
         let number = Answer::Number(80.0);
-        // Two points above the second, as in the paper; ten above the first, which that of another ending is held to.
+        // Two points above the second baseline, as in the paper; ten above the first, which a method with another
+        // ending is compared with.
         let inputs = [Answer::Input(70.0), Answer::Input(78.0), number.clone(), number.clone()];
         assert_eq!(judged(inputs, &[]), [Some(0.0), Some(9.0)]);
-        // Another artefact's counts only where it was named.
+        // The row of another artefact counts only if it is declared in `BESIDE`.
         let of = |artefact: &str| Baseline {
             row: ReferenceRow { artefact: artefact.into(), ..rows[0].clone() },
             simulated: 79.0,

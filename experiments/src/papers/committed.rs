@@ -1,7 +1,7 @@
-//! The results that came with this version: `docs/results.csv`, the `cells.csv` of everything that it reproduces.
+//! The results that ship with this version: `docs/results.csv`, the `cells.csv` of everything that it reproduces.
 //!
-//! What is said of a device, and the README's table, are of these rows; a run of one's own is compared with them by
-//! `haversack compare`.
+//! The evidence for devices and the README's table come from these rows; `haversack compare` compares a
+//! new run with them.
 
 use anyhow::{Result, anyhow};
 use haversack_devices::ensure;
@@ -13,24 +13,24 @@ use super::{Answer, COLUMNS, ComparedCell, Reference, Verdict};
 pub const FILE: &str = "docs/results.csv";
 const TEXT: &str = include_str!("../../../docs/results.csv");
 
-/// The committed results, artefact by artefact, as `reproduce` writes them.
+/// The committed results, artefact by artefact, as written by `reproduce`.
 ///
 /// # Errors
-/// A committed file that does not follow the reference that is built in; a test sees to it that it does.
+/// A committed file that does not match the built-in reference; a test excludes this.
 pub fn cells(reference: &Reference) -> Result<Vec<ComparedCell>> {
     read(FILE, TEXT, reference)
 }
 
-/// The ids of the committed rows, each with its verdict, without judging them anew.
+/// The ids of the committed rows with their stored verdicts, which are not recomputed.
 pub fn verdicts() -> impl Iterator<Item = (String, String)> {
     let rows = csv::Reader::from_reader(TEXT.as_bytes()).into_records().filter_map(Result::ok);
     rows.map(|row| (row.get(0).unwrap_or_default().to_owned(), row.get(6).unwrap_or_default().to_owned()))
 }
 
-/// The rows of a `cells.csv`; `file` is how errors name it. Errors and verdicts are judged anew.
+/// The rows of a `cells.csv`; `file` is its name in errors. Errors and verdicts are recomputed.
 ///
 /// # Errors
-/// Other columns, a row that the reference has not got, a value that the row has no use for.
+/// Other columns, a row that is not in the reference, a value of the wrong kind for its row.
 pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<ComparedCell>> {
     let wrong = |line: usize, message: String| anyhow!("{file}:{line}: {message}");
     let mut reader = csv::Reader::from_reader(text.as_bytes());
@@ -55,7 +55,7 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
         said.push(verdict == Verdict::Ok.to_string());
     }
     judge_differences(&rows, &[], &mut cells);
-    // The row beside which an accuracy is judged may be in another artefact, which is not here.
+    // The baseline row of an accuracy may be in another artefact, which is missing here.
     for ((row, cell), is_ok) in rows.iter().zip(&mut cells).zip(said) {
         if misses_its_baseline(row, &rows) && matches!(cell.verdict, Verdict::Ok | Verdict::Off) {
             cell.verdict = if is_ok { Verdict::Ok } else { Verdict::Off };
@@ -64,7 +64,7 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
     Ok(cells)
 }
 
-/// What `cells.csv` shows as `simulated`, read back.
+/// The answer behind the `simulated` column of `cells.csv`.
 fn answer(simulated: &str, verdict: &str) -> Option<Answer> {
     match simulated {
         "never" => Some(Answer::Never),
@@ -91,7 +91,7 @@ mod tests {
         let committed: BTreeSet<&str> = cells.iter().map(|cell| cell.id.as_str()).collect();
         let rows: BTreeSet<&str> = reference.rows().iter().map(|row| row.id.as_str()).collect();
         assert_eq!((cells.len(), committed), (rows.len(), rows.clone()));
-        // What is judged anew is what stands there.
+        // The recomputed table is equal to the file.
         assert_eq!(table(&cells).unwrap().to_csv(), TEXT);
     }
 
@@ -102,11 +102,12 @@ mod tests {
         let baseline = "fedhybrid/table3/openimg-mobilenetv2/random+fedprox/accuracy";
         let paper = |id: &str| reference.row(id).unwrap().number().unwrap();
         let verdict_of = |text: &str| read("a.csv", text, &reference).unwrap()[0].verdict;
-        // The paper's own value, of which a ratio would say that it is right.
+        // The paper's own value, which a relative error would call right.
         let alone =
             |verdict: &str| format!("{}\n{row},{},percent,,check,,{verdict},,\n", COLUMNS.join(","), paper(row));
         assert_eq!([verdict_of(&alone("off")), verdict_of(&alone("ok"))], [Verdict::Off, Verdict::Ok]);
-        // Beside a baseline as far below the paper's as it is, the verdict is its own; beside another it is not.
+        // With its baseline in the file, the row is judged by the difference: ok if it equals the
+        // paper's, otherwise off.
         let beside = |value: f64| format!("{}{baseline},{value},percent,,fit,,input,,\n", alone("off"));
         assert_eq!(verdict_of(&beside(paper(baseline))), Verdict::Ok);
         assert_eq!(verdict_of(&beside(paper(baseline) - 5.0)), Verdict::Off);

@@ -1,4 +1,4 @@
-//! What stands around the panels of an artefact's figure: its title, a note, and how the panels lie.
+//! The frame around the panels of an artefact's figure: its title, a note, and the layout of the panels.
 //!
 //! ```toml
 //! [[figure]]
@@ -13,9 +13,10 @@
 //! hatched = "95% interval"        # what hatched bars and dashed lines mean, where it is not the paper's
 //! ```
 //!
-//! What people call what ids name: `resnet50` is ResNet-50.
+//! Display names of ids: `resnet50` is ResNet-50.
 //!
-//! The paper's numbers of an artefact beside ours, for figures that draw something else: a panel for each unit.
+//! Also panels that compare an artefact's numbers with the paper's, one for each unit, for figures that
+//! draw something else.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -27,7 +28,7 @@ use serde::Deserialize;
 
 use super::{Answer, Claim, ComparedCell, Facts, Status};
 
-/// What stands around the panels of an artefact's figure.
+/// The frame around the panels of an artefact's figure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FigureFrame {
@@ -37,31 +38,31 @@ pub(crate) struct FigureFrame {
     pub title: String,
     /// A sentence below the title, with placeholders.
     pub note: Option<String>,
-    /// Panels in a row; chosen where `None`.
+    /// Panels per row; chosen automatically if `None`.
     pub columns: Option<usize>,
-    /// Width and height of a panel's box in pixels; the default's where `None`.
+    /// Width and height of a panel's box in pixels; the defaults if `None`.
     pub size: Option<(u32, u32)>,
-    /// Whether all panels have one horizontal range.
+    /// Whether all panels share one horizontal range.
     #[serde(default)]
     pub share_x: bool,
-    /// Whether all panels have one vertical range.
+    /// Whether all panels share one vertical range.
     #[serde(default)]
     pub share_y: bool,
-    /// Names that take their colours first.
+    /// Series names that get the first colours.
     #[serde(default)]
     pub order: Vec<String>,
-    /// Whether panels of the paper's numbers beside ours follow.
+    /// Whether panels that compare our numbers with the paper's follow.
     #[serde(default)]
     pub rows: bool,
-    /// What hatched bars and dashed lines mean; the paper's where `None`.
+    /// The meaning of hatched bars and dashed lines; the paper's numbers if `None`.
     pub hatched: Option<String>,
 }
 
 impl FigureFrame {
-    /// The figure of these panels.
+    /// Puts the frame around these panels.
     ///
     /// # Errors
-    /// What the title or the note quotes and the artefact does not offer.
+    /// A placeholder in the title or the note that the artefact does not offer.
     pub(crate) fn around(&self, mut panels: Vec<Panel>, facts: &Facts<'_>) -> Result<Figure, String> {
         if self.rows {
             panels.extend(panels_of(facts.cells));
@@ -87,10 +88,10 @@ impl FigureFrame {
 const FILE: &str = "experiments/readings/names.toml";
 const TEXT: &str = include_str!("../../readings/names.toml");
 
-/// Words of ids, alone or joined by hyphens, each with what people call it.
+/// Words of ids, single or joined by hyphens, each with its display name.
 static NAMES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| read_toml(FILE, TEXT).unwrap_or_default());
 
-/// `id` in words: names as people write them, all else as it is, with spaces for hyphens.
+/// `id` in words: display names for known words, everything else unchanged, with spaces for hyphens.
 pub(crate) fn spelled(id: &str) -> String {
     let mut words = String::new();
     let mut left = id;
@@ -98,7 +99,7 @@ pub(crate) fn spelled(id: &str) -> String {
         let known = NAMES.iter().filter(|(word, _)| {
             left.strip_prefix(word.as_str()).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
         });
-        // Of two that fit, the longer one.
+        // Of several matches, the longest.
         if let Some((word, name)) = known.max_by_key(|(word, _)| word.len()) {
             words += name;
             left = &left[word.len()..];
@@ -114,17 +115,17 @@ pub(crate) fn spelled(id: &str) -> String {
     words
 }
 
-/// One number of the paper beside ours.
+/// One number of the paper, and ours.
 struct Row {
     unit: String,
     metric: String,
-    /// Subject, method and metric, as people say them, and which end of a range or what bound it is.
+    /// Subject, method and metric as display names, and which end of a range or kind of bound it is.
     words: Vec<String>,
     simulated: Option<f64>,
     paper: f64,
 }
 
-/// The panels; none where the paper gives no number.
+/// The panels; none if the paper gives no number.
 pub(crate) fn panels_of(cells: &[ComparedCell]) -> Vec<Panel> {
     let rows: Vec<Row> = cells.iter().filter(|cell| cell.status != Status::Withheld).flat_map(rows).collect();
     let units: IndexSet<&str> = rows.iter().map(|row| row.unit.as_str()).collect();
@@ -132,8 +133,8 @@ pub(crate) fn panels_of(cells: &[ComparedCell]) -> Vec<Panel> {
 }
 
 fn panel(unit: &str, rows: &[&Row]) -> Panel {
-    // A metric that all rows share names the axis; what else is the same of all stands in the title, what differs under
-    // the bars.
+    // A metric that all rows share names the axis; other parts that all rows share form the title, the rest is
+    // written under the bars.
     let metric = &rows[0].metric;
     let is_shared = rows.iter().all(|row| row.metric == *metric);
     let parts = rows.iter().map(|row| row.words.len()).max().unwrap_or(0);

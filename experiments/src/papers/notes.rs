@@ -1,7 +1,7 @@
-//! Notes on artefacts: what is calibrated, what is predicted, what the model leaves out and where it misses.
+//! Notes on artefacts: what is calibrated, what is predicted, what the model leaves out, and where it is wrong.
 //!
-//! A note is data of `readings/*.toml`. No result of a run is typed into it: a number that a run produces is a
-//! placeholder, filled from the cells and the quantities of this run.
+//! A note is data of `readings/*.toml`. It never contains a result as a literal: a number that a run produces is a
+//! placeholder, filled from the cells and the quantities of that run.
 //!
 //! ```toml
 //! [[note]]
@@ -11,16 +11,16 @@
 //! text = "Unfused networks come out {errors:sage/table1/*/original/latency} off."
 //! ```
 //!
-//! | placeholder | what stands there |
+//! | placeholder | replaced by |
 //! |---|---|
-//! | `{simulated:ROWS}` | the simulated value of a row with its unit; the least and the largest of several |
-//! | `{paper:ROWS}` | the same of the paper |
+//! | `{simulated:ROWS}` | the simulated value of a row with its unit; the range if `ROWS` matches several |
+//! | `{paper:ROWS}` | the paper's value, likewise |
 //! | `{errors:ROWS}` | the relative errors, likewise |
-//! | `{ratio:ROWS}` | simulated over the paper's, likewise |
-//! | `{quantity:NAME}` | what the artefact offers under this name |
+//! | `{ratio:ROWS}` | the simulated value divided by the paper's, likewise |
+//! | `{quantity:NAME}` | the artefact's quantity `NAME` |
 //! | `{reading:ID}` | the value of a reading that is declared for the artefact |
 //!
-//! `ROWS` is an id of the reference; a `*` in it stands for any text.
+//! `ROWS` is an id of the reference, in which `*` matches any text.
 
 use haversack_reports::page::Notes;
 use haversack_reports::table::three_digits;
@@ -33,27 +33,27 @@ use crate::quantities::range;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
-    /// The artefacts that it is about.
+    /// The artefacts that it applies to.
     pub artefacts: Vec<String>,
-    /// Of what it tells.
+    /// Its kind.
     pub kind: NoteKind,
-    /// The quantity without which it is left out.
+    /// The quantity without which the note is omitted.
     pub when: Option<String>,
-    /// What it tells, with placeholders.
+    /// The text, with placeholders.
     pub text: String,
 }
 
-/// Of what a note tells.
+/// The kind of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
-    /// What is calibrated.
+    /// It describes a calibrated part.
     Calibrated,
-    /// What is predicted.
+    /// It describes a prediction.
     Predicted,
-    /// What the model leaves out.
+    /// It describes something that the model leaves out.
     LeftOut,
-    /// Where it misses, and why.
+    /// It describes where the model is wrong, and why.
     Misses,
 }
 
@@ -61,11 +61,11 @@ pub enum NoteKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Piece<'t> {
     Words(&'t str),
-    /// What is between the braces: `function:argument`.
+    /// The text between the braces: `function:argument`.
     Placeholder(&'t str, &'t str),
 }
 
-/// The text in pieces.
+/// Splits the text into pieces.
 fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -80,7 +80,7 @@ fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
     Ok(pieces)
 }
 
-/// Whether `name` is as `pattern` says, in which `*` stands for any characters and `?` for one.
+/// Whether `name` matches `pattern`, in which `*` matches any characters and `?` a single one.
 pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (mut pattern, mut letters) = (pattern.chars(), name.chars());
     match pattern.next() {
@@ -97,7 +97,7 @@ pub(crate) fn matches(pattern: &str, name: &str) -> bool {
 }
 
 impl Note {
-    /// What is wrong with the text, given the rows of its artefacts.
+    /// The mistake in the text, if any, given the rows of its artefacts.
     pub(crate) fn contradiction(&self, rows: &[&ReferenceRow]) -> Option<String> {
         if self.text.trim().is_empty() || self.artefacts.is_empty() {
             return Some("artefacts and text must say something".to_owned());
@@ -106,7 +106,7 @@ impl Note {
     }
 }
 
-/// What is wrong with a text that is filled from a run, given the rows of its artefacts.
+/// The mistake in a text with placeholders, if any, given the rows of its artefacts.
 pub(crate) fn text_contradiction(text: &str, rows: &[&ReferenceRow]) -> Option<String> {
     let pieces = match pieces(text) {
         Ok(pieces) => pieces,
@@ -128,7 +128,8 @@ pub(crate) fn text_contradiction(text: &str, rows: &[&ReferenceRow]) -> Option<S
     pieces.iter().find_map(wrong)
 }
 
-/// A result in words that a run could contradict: a number before %, × or "times", or a fraction spelt out.
+/// A literal result in the text, which a run could contradict: a number before %, × or "times", or a
+/// fraction spelt out.
 fn typed_result(words: &str) -> Option<String> {
     const SPELT: [&str; 8] = ["half", "halves", "third", "thirds", "quarter", "quarters", "twice", "thrice"];
     let mut spelt = words.split(|c: char| !c.is_alphanumeric());
@@ -145,7 +146,7 @@ fn typed_result(words: &str) -> Option<String> {
     ["%", "×", "times", "percent", "per cent"].into_iter().find_map(before)
 }
 
-/// What a run found, from which notes are filled.
+/// The results of a run, from which notes are filled.
 pub(crate) struct Facts<'a> {
     pub(crate) cells: &'a [ComparedCell],
     pub(crate) quantities: &'a Quantities,
@@ -154,7 +155,7 @@ pub(crate) struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The notes with every placeholder filled, and what is wrong. A note whose `when` is not offered is left out.
+    /// The notes with every placeholder filled, and the errors. A note whose `when` is not offered is omitted.
     pub(crate) fn fill<'n>(&self, notes: impl Iterator<Item = &'n Note>) -> (Notes, Vec<String>) {
         let (mut filled, mut faults) = (Notes::default(), Vec::new());
         for note in notes.filter(|note| note.when.as_ref().is_none_or(|when| self.quantities.has(when))) {
@@ -172,7 +173,7 @@ impl Facts<'_> {
         (filled, faults)
     }
 
-    /// The text with every placeholder filled; `None` if a row that it quotes has no answer, of which its cell tells.
+    /// The text with every placeholder filled; `None` if a row that it quotes has no answer, which its cell reports.
     pub(crate) fn text(&self, text: &str) -> Result<Option<String>, String> {
         let mut filled = String::new();
         for piece in pieces(text)? {
@@ -235,14 +236,14 @@ pub struct Quantities {
 /// A quantity.
 #[derive(Clone, Debug)]
 enum OfferedQuantity {
-    /// Values of one unit, in an order that the artefact gives them.
+    /// Values of one unit, in the artefact's order.
     Values(String, Vec<f64>),
     /// Words.
     Words(String),
 }
 
 impl Quantities {
-    /// Offers `values` of `unit`; later ones of a name go before earlier ones.
+    /// Offers `values` of `unit`; a later quantity of the same name replaces an earlier one.
     pub(crate) fn offer(&mut self, name: &str, unit: &str, values: Vec<f64>) {
         self.all.push((name.to_owned(), OfferedQuantity::Values(unit.to_owned(), values)));
     }
@@ -278,7 +279,7 @@ impl Quantities {
     }
 }
 
-/// The least and the largest of `values`, or the one that they all are.
+/// The least and the largest of `values`, or their single value if they are equal.
 pub(crate) fn span(values: impl Iterator<Item = f64>) -> Option<String> {
     let (least, largest) = range(values)?;
     let (least, largest) = (three_digits(least), three_digits(largest));

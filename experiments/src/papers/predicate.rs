@@ -1,4 +1,4 @@
-//! What an `order` row claims: relations between quantities that its artefact computes, evaluated here and nowhere else.
+//! The claims of `order` rows: relations between quantities that an artefact computes, evaluated only here.
 
 use std::fmt;
 
@@ -6,39 +6,40 @@ use serde::{Deserialize, Serialize};
 
 use super::Quantities;
 
-/// What an `order` row claims, written before its first run.
+/// The claim of an `order` row, written before its first run.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Predicate {
     /// The row.
     pub id: String,
-    /// Where the relations must hold, in words: networks, devices, budgets.
+    /// The cases in which the relations must be true, in words: networks, devices, budgets.
     pub cases: String,
-    /// What must hold, all of it.
+    /// The relations, all of which must be true.
     pub relations: Vec<Relation>,
-    /// Why it is spelt so.
+    /// The reason for this formulation.
     pub reason: String,
 }
 
-/// A relation between two quantities, or of the values of one.
+/// A relation between two quantities, or among the values of one.
 ///
-/// Two quantities of several values are compared value by value; a single value is compared with each of the other's.
+/// Two quantities of several values are compared value by value; a single value is compared with each
+/// value of the other.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Relation {
     /// The quantity, as the artefact offers it.
     pub left: String,
-    /// How it stands to the other.
+    /// The comparison.
     pub is: Comparison,
-    /// The other; none where the values of one are compared with each other.
+    /// The other quantity; `None` if the values of one are compared with each other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub right: Option<Operand>,
-    /// How far it may be missed, a fraction of the right-hand side, or of the value before.
+    /// The permitted violation, as a fraction of the right-hand side, or of the preceding value.
     #[serde(default)]
     pub tolerance: f64,
 }
 
-/// What the left-hand side is compared with.
+/// The right-hand side of a relation.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(untagged, expecting = "expected the name of a quantity, a number, or a list of numbers")]
 pub enum Operand {
@@ -50,7 +51,7 @@ pub enum Operand {
     Numbers(Vec<f64>),
 }
 
-/// How two quantities, or the values of one, stand to each other.
+/// A comparison of two quantities, or of the values of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub enum Comparison {
     /// Less than.
@@ -80,17 +81,17 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// Whether it is of the values of one quantity.
+    /// Whether it compares the values of one quantity.
     pub const fn is_of_one(self) -> bool {
         matches!(self, Self::Rises | Self::Falls | Self::DoesNotFall)
     }
 }
 
 impl Predicate {
-    /// Whether all relations hold. A quantity without values, or with a value that is no number, holds in none.
+    /// Whether all relations are true. A relation with an empty quantity, or with a NaN value, is false.
     ///
     /// # Errors
-    /// The quantity that the artefact does not offer.
+    /// The name of a quantity that the artefact does not offer.
     pub(crate) fn holds(&self, quantities: &Quantities) -> Result<bool, String> {
         let values = |name: &str| {
             let found = quantities.values(name);
@@ -113,7 +114,7 @@ impl Predicate {
         Ok(holds)
     }
 
-    /// What is wrong with it that the schema cannot say.
+    /// A mistake that the schema cannot exclude, if any.
     pub(crate) fn contradiction(&self) -> Option<&'static str> {
         let Self { cases, relations, reason, .. } = self;
         if [cases, reason].iter().any(|text| text.trim().is_empty()) || relations.is_empty() {
@@ -151,8 +152,8 @@ impl Relation {
     }
 }
 
-/// Whether `holds` is true of every pair; a single value on one side stands beside each of the other. False without a
-/// pair, and where the sides differ in length.
+/// Whether `holds` is true of every pair; a single value on one side is paired with each of the other. False without a
+/// pair, and if the sides differ in length.
 fn each(left: &[f64], right: &[f64], holds: impl Fn(f64, f64) -> bool) -> bool {
     match (left, right) {
         ([], _) | (_, []) => false,
@@ -196,7 +197,7 @@ impl fmt::Display for Predicate {
 mod tests {
     use super::*;
 
-    /// Whether `left` stands to `right` as `words` says, e.g. `is = "<", right = "right", tolerance = 0.1`.
+    /// Evaluates `left` against `right` by the relation in `words`, e.g. `is = "<", right = "right", tolerance = 0.1`.
     fn holds(words: &str, left: &[f64], right: &[f64]) -> bool {
         let text =
             format!("id = \"row\"\ncases = \"all\"\nreason = \"why\"\nrelations = [{{ left = \"left\", {words} }}]");
@@ -213,7 +214,7 @@ mod tests {
         let below = r#"is = "<", right = "right""#;
         assert!(holds(below, &[1.0, 2.0], &[1.5, 2.5]));
         assert!(!holds(below, &[1.0, 2.0], &[1.5, 2.0]));
-        // One value stands beside each of the other's; unequal lengths and no values hold in nothing.
+        // A single value is paired with each of the other's; unequal lengths and empty quantities are always false.
         assert!(holds(below, &[1.0], &[1.5, 2.0]) && holds(below, &[1.0, 2.0], &[2.5]));
         assert!(
             !holds(below, &[1.0, 2.0], &[3.0, 3.0, 3.0]) && !holds(below, &[], &[1.0]) && !holds(below, &[1.0], &[])
@@ -225,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_tolerance_is_a_share_of_the_right_hand_side() {
-        // 115 ≤ 100 · 1.15 = 115 (in binary a hair more); 116 is above it. 85 ≥ 100 · 0.85 = 85.
+        // 115 ≤ 100 · 1.15 = 115 (slightly more in binary); 116 is above it. 85 ≥ 100 · 0.85 = 85.
         assert!(holds(r#"is = "<=", right = "right", tolerance = 0.15"#, &[114.9], &[100.0]));
         assert!(!holds(r#"is = "<=", right = "right", tolerance = 0.15"#, &[116.0], &[100.0]));
         assert!(holds(r#"is = ">=", right = "right", tolerance = 0.15"#, &[85.0], &[100.0]));

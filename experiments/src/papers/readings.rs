@@ -1,9 +1,10 @@
-//! Declared readings, predicates and notes: `readings/*.toml`, embedded and read strictly.
+//! Declared readings, predicates and notes: `readings/*.toml`, embedded and parsed strictly.
 //!
 //! A *reading* is a choice that a paper leaves open (a batch, what counts as memory), declared once with its reason
-//! and counted beside the fitted constants. A *predicate* says what an `order` row claims, written before its first
-//! run ([`super::predicate`]). A *note* tells what an artefact is worth (`notes`), a *figure* what stands around the
-//! panels of one (`frame`), and an *artefact* how its records become data, answers and panels (`shown`).
+//! and counted together with the fitted constants. A *predicate* formulates the claim of an `order` row, written
+//! before its first run ([`super::predicate`]). A *note* explains the value and the limits of an artefact (`notes`), a
+//! *figure* is the frame around its panels (`frame`), and an *artefact* defines how its records become data, answers
+//! and panels (`shown`).
 //!
 //! ```toml
 //! [[reading]]
@@ -24,10 +25,10 @@
 //! reason = "the paper's sentence, read over its axis"
 //! ```
 //!
-//! How much was chosen: per paper, the constants that were fitted to its rows, and the readings.
+//! The number of choices: per paper, the constants that were fitted to its rows, and the readings.
 //!
-//! A constant counts once however many files hold it: a device's that was carried over to other devices by its name, a
-//! stack's by its name and value.
+//! A constant counts once even if several files contain it: a device's constant that was carried over to other devices
+//! is identified by its name, a stack's by its name and value.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -50,19 +51,19 @@ const FILES: [(&str, &str, &str); 5] = [
     ("comparison", "experiments/readings/comparison.toml", include_str!("../../readings/comparison.toml")),
 ];
 
-/// What a reading or a setting holds.
+/// The value of a reading or a setting.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(untagged, expecting = "expected a number, words, or a list of numbers")]
 pub enum Value {
     /// A number.
     Number(f64),
-    /// Words, or the lines of a specification; where it is told, they stand in one line.
+    /// Words, or the lines of a specification; joined to one line in output.
     Text(#[serde(serialize_with = "in_one_line")] String),
     /// A list of numbers.
     Numbers(Vec<f64>),
 }
 
-/// The lines of `text` as one.
+/// Joins the lines of `text`.
 fn one_line(text: &str) -> String {
     text.replace('\n', "; ")
 }
@@ -85,34 +86,35 @@ impl fmt::Display for Value {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
-    /// What code and reports call it; unique in its paper.
+    /// Its name in code and reports, unique in its paper.
     pub id: String,
     /// The artefacts that it is declared for.
     pub artefacts: Vec<String>,
-    /// What it sets, e.g. `batch`.
+    /// The setting, e.g. `batch`.
     pub key: String,
-    /// What it sets it to.
+    /// The value of the setting.
     pub value: Value,
     /// The unit of the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// The metric whose rows it is about, where not all are.
+    /// The metric whose rows it affects, if not all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<String>,
-    /// Why it was chosen.
+    /// The reason for the choice.
     pub reason: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
-    /// The rows by whose values it was chosen, where it was; it is then a fit, whatever else speaks for it.
+    /// The rows whose values the choice was based on, if any; it then counts as a fit, even if other
+    /// reasons support it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub chosen_on: Vec<String>,
-    /// Whether the paper says it in so many words, so that nothing is left to choose.
+    /// Whether the paper states it explicitly, which leaves no choice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stated: bool,
 }
 
 impl Reading {
-    /// Whether it is how a network is trained that stands in for the paper's, of which the paper can say nothing.
+    /// Whether it is a training setting of a stand-in network, which the paper cannot define.
     pub fn is_stand_in(&self) -> bool {
         self.key.starts_with("stand-in")
     }
@@ -124,7 +126,7 @@ impl Reading {
     }
 }
 
-/// What one file holds.
+/// The contents of one file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadingsFile {
@@ -153,7 +155,7 @@ impl Readings {
     /// The embedded files.
     ///
     /// # Errors
-    /// A file that does not follow the schema, or names what the reference does not have.
+    /// A file that does not follow the schema, or refers to rows or artefacts that are not in the reference.
     pub fn load(reference: &Reference) -> Result<Self> {
         let parsed = FILES.iter().map(|(paper, file, text)| Ok((*paper, parse(paper, file, text, reference)?)));
         Ok(Self { papers: parsed.collect::<Result<_>>()? })
@@ -169,7 +171,7 @@ impl Readings {
         self.of_paper(paper).filter(move |reading| reading.artefacts.iter().any(|name| name == artefact))
     }
 
-    /// The reading called `id` that is declared for an artefact.
+    /// The reading `id` that is declared for an artefact.
     pub fn reading(&self, paper: &str, artefact: &str, id: &str) -> Option<&Reading> {
         self.of(paper, artefact).find(|reading| reading.id == id)
     }
@@ -185,7 +187,7 @@ impl Readings {
         of_paper.filter(move |note| note.artefacts.iter().any(|name| name == artefact))
     }
 
-    /// What stands around the panels of an artefact's figure.
+    /// The frame around the panels of an artefact's figure.
     pub(crate) fn frame(&self, paper: &str, artefact: &str) -> Option<&FigureFrame> {
         self.files(paper).flat_map(|file| &file.frames).find(|frame| frame.artefact == artefact)
     }
@@ -196,7 +198,7 @@ impl Readings {
         self.files(paper).flat_map(|file| &file.shown).find(is_named)
     }
 
-    /// Cases that several sweeps of a paper share; none where none are called `name`.
+    /// Cases that several sweeps of a paper share; empty if the name is unknown.
     pub(crate) fn shared(&self, paper: &str, name: &str) -> &[SweptCase] {
         self.files(paper).find_map(|file| file.cases.get(name)).map_or(&[], Vec::as_slice)
     }
@@ -212,7 +214,7 @@ fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<R
         anyhow!("{file}:{}: `{}`: {}{others}", error.at.line, error.at.field, error.problem)
     })?;
     match contradiction(paper, &parsed, reference) {
-        // The parsed file has no spans left; the id that a message begins with leads to the line.
+        // The parsed file has no spans left; the id at the beginning of a message is used to find the line.
         Some((id, message)) => {
             let line = text.lines().position(|line| line.contains(&format!("\"{id}\"")));
             let line = line.map_or_else(String::new, |line| format!(":{}", line + 1));
@@ -222,7 +224,7 @@ fn parse(paper: &str, file: &str, text: &str, reference: &Reference) -> Result<R
     }
 }
 
-/// What the schema cannot say: the id or the text that is wrong, and why.
+/// A mistake that the schema cannot exclude, if any: the id or the text that is wrong, and why.
 fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Option<(String, String)> {
     let unknown = |artefacts: &[String]| {
         let known = |name: &String| reference.of(paper, name).next().is_some() || entry(paper, name).is_some();
@@ -283,30 +285,30 @@ fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Opt
     file.notes.iter().find_map(of_note).or_else(|| file.frames.iter().find_map(of_frame))
 }
 
-/// What was chosen for one paper, or for all.
+/// The number of choices for one paper, or for all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Account {
     /// The paper, or `all`.
     pub(crate) paper: &'static str,
-    /// Constants that were fitted to its rows; of all, to those of measured sets as well.
+    /// Constants that were fitted to its rows; for `all`, also those fitted to measured sets.
     pub(crate) constants: usize,
     /// Readings: choices that the paper leaves open.
     pub(crate) readings: usize,
-    /// Those of them that were chosen by the values of rows: fits by hand.
+    /// Readings that were chosen by the values of rows: fits by hand.
     pub(crate) readings_chosen_on_rows: usize,
-    /// Settings that the paper states, which are declared beside the readings.
+    /// Settings that the paper states, which are declared among the readings.
     pub(crate) stated: usize,
-    /// How networks are trained that stand in for the paper's.
+    /// Training settings of networks that stand in for the paper's.
     pub(crate) stand_ins: usize,
 }
 
-/// Where a paper's constant is, in so far as two of them are one.
+/// The identity of a paper's constant, by which copies in several files are recognised.
 type Place<'e> = (&'e str, Option<(u64, &'e str)>);
 
-/// What stands for all papers, and for the measured sets.
+/// The name for all papers, and for the measured sets.
 const ALL: &str = "all";
 
-/// Of each paper for which anything was fitted or declared, and of all together with the measured sets.
+/// One for each paper with fitted constants or declared readings, and one for all together with the measured sets.
 pub(crate) fn accounts(fitted: &[ConstantEntry], declared: &[(&'static str, &Reading)]) -> Vec<Account> {
     let papers = Reference::papers().chain([ALL]).map(|paper| account(paper, fitted, declared));
     papers.filter(|account| !account.is_empty()).collect()
@@ -338,7 +340,7 @@ impl Account {
         self.constants + self.readings + self.stated + self.stand_ins == 0
     }
 
-    /// In a sentence.
+    /// The account in a sentence.
     pub(crate) fn sentence(&self) -> String {
         let Self { paper, constants, readings, readings_chosen_on_rows, stated, stand_ins } = *self;
         let constants = counted(constants, "constant was fitted", "constants were fitted");
@@ -463,11 +465,11 @@ mod tests {
             file: format!("devices/calibrations/{file}.toml"),
         };
         let fitted = [
-            // One device's, carried over to another by the nearest that it has.
+            // One device's constant, carried over to another by the nearest match.
             entry("a", "cpu.0.floor", 900.0, "sage-table7"),
             entry("b", "cpu.0.floor", 883.0, "sage-table7-cpu"),
             entry("a", "cpu.1.floor", 900.0, "sage-table7"),
-            // Two stacks' own, and one that a third took over.
+            // The constants of two stacks, and one that a third took over.
             entry("stacks/a", "cpu.work", 1.0, "sage-table8"),
             entry("stacks/b", "cpu.work", 2.0, "sage-table8"),
             entry("stacks/c", "cpu.work", 2.0, "sage-table8"),

@@ -1,6 +1,6 @@
 //! The papers' numbers and claims: the rows of `reference/*.csv`, embedded and typed.
 //!
-//! What a simulated answer means beside a row is in [`super::cells`].
+//! Comparisons of simulated answers with a row are in [`super::cells`].
 
 use std::collections::HashSet;
 use std::str::FromStr;
@@ -21,19 +21,19 @@ const FILES: [(&str, &str, &str); 4] = [
 const COLUMNS: [&str; 12] =
     ["id", "artefact", "subject", "method", "metric", "unit", "kind", "value", "lo", "hi", "role", "conditions"];
 
-/// The word for the four papers' policies side by side, which has no reference rows.
+/// The word for the comparison of the four papers' policies, which has no reference rows.
 pub(crate) const COMPARISON: &str = "comparison";
 
-/// What the reference says may be done with a row.
+/// The permitted uses of a row, by the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Role {
     /// Calibration may use it.
     Fit,
-    /// To be looked at, never fitted.
+    /// Compared, but never used for fitting.
     Check,
-    /// The value is not given: it is predicted, and others compare.
+    /// The value is not given: haversack predicts it, and others compare.
     Withheld,
 }
 
@@ -49,25 +49,25 @@ impl FromStr for Role {
     }
 }
 
-/// What the paper says of a row's quantity.
+/// The paper's claim about a row's quantity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Claim {
-    /// It has this value; `None` where the row is withheld.
+    /// A value; `None` if the row is withheld.
     Value(Option<f64>),
     /// A target that is never reached (the paper's cell is a dash).
     Never,
-    /// It is at least this.
+    /// A lower bound.
     Min(f64),
-    /// It is at most this.
+    /// An upper bound.
     Max(f64),
-    /// Its set lies in, and reaches near, this range.
+    /// A range in which the set lies, and whose ends it comes near.
     Range {
         /// The low end.
         lo: f64,
         /// The high end.
         hi: f64,
     },
-    /// A relation holds, which a predicate of the readings spells out; the paper's words, or nothing.
+    /// A relation, which a predicate of the readings formulates; the paper's words, or empty.
     Order(String),
 }
 
@@ -86,20 +86,20 @@ pub struct ReferenceRow {
     pub method: String,
     /// The quantity.
     pub metric: String,
-    /// Its unit, or nothing.
+    /// Its unit, or empty.
     pub unit: String,
-    /// What the paper says of it.
+    /// The paper's claim about it.
     pub claim: Claim,
-    /// What may be done with it.
+    /// Its permitted uses.
     pub status: Status,
-    /// Whether it contradicts others of the paper, and so counts neither for nor against the model.
+    /// Whether it contradicts other rows of the paper, so that it counts neither for nor against the model.
     pub contradicted: bool,
-    /// The setting, as far as the paper gives it.
+    /// The setting, where the paper gives it.
     pub conditions: String,
 }
 
 impl ReferenceRow {
-    /// The paper's one number, where it gives one (`value`, `min`, `max`).
+    /// The paper's number, if it gives exactly one (`value`, `min`, `max`).
     pub fn number(&self) -> Option<f64> {
         match self.claim {
             Claim::Value(value) => value,
@@ -136,7 +136,7 @@ impl Reference {
         Ok(reference)
     }
 
-    /// A reference of rows made up, for tests of what is computed from rows.
+    /// A reference of made-up rows, for tests of computations on rows.
     #[cfg(test)]
     pub(crate) fn of_rows(rows: Vec<ReferenceRow>) -> Self {
         Self { rows, ..Self::default() }
@@ -147,7 +147,7 @@ impl Reference {
         FILES.iter().map(|(paper, ..)| *paper)
     }
 
-    /// A paper as people call it; what is none, with a capital letter.
+    /// The display name of a paper; other words get a capital letter.
     pub fn name(paper: &str) -> String {
         match paper {
             "daf" => "DAF".to_owned(),
@@ -165,7 +165,7 @@ impl Reference {
         &self.rows
     }
 
-    /// The row called `id`.
+    /// The row with this `id`.
     pub fn row(&self, id: &str) -> Option<&ReferenceRow> {
         self.rows.iter().find(|row| row.id == id)
     }
@@ -188,11 +188,11 @@ impl Reference {
     }
 }
 
-/// Reads one file; `file` is how errors name it.
+/// Parses one file; `file` is its name in errors.
 ///
 /// # Errors
-/// Another header, a row of another width, an unknown kind or role, a value that is not what its kind needs, an id
-/// that does not begin with its paper and artefact or stands there twice.
+/// Another header, a row of another width, an unknown kind or role, a value that does not fit its kind, an id that does
+/// not begin with its paper and artefact, or a duplicate id.
 pub fn parse(paper: &'static str, file: &str, text: &str) -> Result<Vec<ReferenceRow>> {
     let fail = |line: u64, message: String| anyhow!("{file}:{line}: {message}");
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
@@ -265,7 +265,7 @@ fn claim(text: &dyn Fn(&str) -> String, role: Role) -> Result<Claim, String> {
     }
 }
 
-/// A row with this claim, for tests of what stands beside it.
+/// A row with this claim, for tests of comparisons.
 #[cfg(test)]
 pub(crate) fn example(metric: &str, claim: Claim, role: Role) -> ReferenceRow {
     ReferenceRow {
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn every_embedded_row_is_read() {
         let reference = Reference::load().unwrap();
-        // One line a row below the header: no field of the files holds a line break.
+        // One line per row below the header: no field of the files contains a line break.
         let lines: usize = FILES.iter().map(|(.., text)| text.trim_end().lines().count() - 1).sum();
         assert_eq!(reference.rows().len(), lines);
         assert_eq!(reference.digests().len(), 4);

@@ -1,4 +1,4 @@
-//! How rows are scored that cannot stand alone: `readings/scoring.toml`, embedded and read strictly.
+//! The scoring of rows that cannot be judged separately: `readings/scoring.toml`, embedded and parsed strictly.
 
 use haversack_devices::text::read_toml;
 use haversack_reports::table::three_digits;
@@ -10,7 +10,7 @@ use crate::papers::notes::matches;
 use crate::papers::{Answer, Claim, ComparedCell, Reference, Role};
 use crate::quantities::{counted, median};
 
-/// Numbers of a paper that contradict each other, and rows that are a base times a ratio.
+/// Numbers of a paper that contradict each other, and rows that are a base multiplied by a ratio.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Scoring {
@@ -21,7 +21,8 @@ pub(crate) struct Scoring {
 }
 
 impl Scoring {
-    /// What stands beside the medians of these cells: see [`Self::sentences`]; a file that is not right is said.
+    /// The sentences that go with the medians of these cells, see [`Self::sentences`]; an invalid file is
+    /// reported in a sentence.
     pub(crate) fn beside(cells: &[ComparedCell], reference: &Reference) -> Vec<String> {
         Self::load(reference)
             .map_or_else(|fault| vec![format!("{SCORING}: {fault}")], |it| it.sentences(cells, reference))
@@ -30,7 +31,7 @@ impl Scoring {
     /// The embedded file, checked against the rows of `reference`.
     ///
     /// # Errors
-    /// In words: a file that does not follow its schema, rows that there are not, arithmetic that does not contradict.
+    /// A message: the file does not follow its schema, a row is unknown, or the arithmetic does not contradict.
     fn load(reference: &Reference) -> Result<Self, String> {
         let read: Self =
             read_toml(SCORING, SCORING_TEXT).map_err(|error| format!("`{}`: {}", error.at.field, error.problem))?;
@@ -39,7 +40,8 @@ impl Scoring {
         fault.map_or(Ok(read), Err)
     }
 
-    /// What stands beside the medians of these cells: bases and ratios apart, and each contradiction with its arithmetic.
+    /// The sentences that go with the medians of these cells: bases and ratios separately, and each contradiction
+    /// with its arithmetic.
     fn sentences(&self, cells: &[ComparedCell], reference: &Reference) -> Vec<String> {
         let products = self.products.iter().flat_map(|product| product.sentences(cells));
         let shown = |one: &&Contradiction| cells.iter().any(|cell| cell.contradicted && one.is_about(&cell.id));
@@ -48,7 +50,7 @@ impl Scoring {
     }
 }
 
-/// Rows that are a base times a ratio.
+/// Rows that are a base multiplied by a ratio.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Product {
@@ -59,7 +61,7 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// What is wrong with it: rows or a base that there are not.
+    /// The mistake in it, if any: unknown rows, or an unknown base.
     pub(super) fn fault(&self, reference: &Reference) -> Option<String> {
         let mut rows = reference.rows().iter().filter(|row| matches(&self.rows, &row.id)).peekable();
         if rows.peek().is_none() {
@@ -74,7 +76,7 @@ impl Product {
         parts.fold(self.base.clone(), |base, (place, part)| base.replace(&format!("{{{place}}}"), part))
     }
 
-    /// The errors of the bases and of the ratios in a sentence for each role; nothing where there is no ratio.
+    /// The errors of the bases and of the ratios, in one sentence per role; none without ratios.
     pub(crate) fn sentences(&self, cells: &[ComparedCell]) -> Vec<String> {
         let by_id: IndexMap<&str, &ComparedCell> = cells.iter().map(|cell| (cell.id.as_str(), cell)).collect();
         let of_role = |role: Role| {
@@ -96,7 +98,7 @@ impl Product {
     }
 }
 
-/// What is simulated and the paper's number, where both are and are not zero.
+/// The simulated value and the paper's number, if both exist and are not zero.
 fn both(cell: &ComparedCell) -> Option<(f64, f64)> {
     let (Some(Answer::Number(ours) | Answer::Input(ours)), Claim::Value(Some(paper))) = (&cell.answer, &cell.claim)
     else {
@@ -105,7 +107,7 @@ fn both(cell: &ComparedCell) -> Option<(f64, f64)> {
     (*ours != 0.0 && *paper != 0.0).then_some((*ours, *paper))
 }
 
-/// Rows of a paper that cannot all hold.
+/// Rows of a paper that cannot all be true.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Contradiction {
@@ -124,7 +126,7 @@ enum Relation {
     More,
 }
 
-/// A number that comes from the paper's.
+/// A number computed from the paper's numbers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Side {
@@ -137,12 +139,12 @@ struct Side {
 }
 
 impl Contradiction {
-    /// Whether the row is one of those that cannot all hold.
+    /// Whether the row is one of those that cannot all be true.
     pub(super) fn is_about(&self, id: &str) -> bool {
         self.rows.iter().any(|row| row == id)
     }
 
-    /// What is wrong with it: a row that there is not, or arithmetic that does not contradict.
+    /// The mistake in it, if any: an unknown row, or arithmetic that does not contradict.
     pub(super) fn fault(&self, reference: &Reference) -> Option<String> {
         if let Some(id) = self.rows.iter().find(|id| reference.row(id).is_none()) {
             return Some(format!("no row of the papers is called `{id}`"));
@@ -156,7 +158,7 @@ impl Contradiction {
         (!holds).then(|| format!("`{}`: {left} and {right} do not contradict each other so", self.about))
     }
 
-    /// In a sentence, with its arithmetic.
+    /// The contradiction in a sentence, with its arithmetic.
     pub(crate) fn sentence(&self, reference: &Reference) -> String {
         let Self { about, left, right, .. } = self;
         let more = match self.is {
@@ -232,7 +234,7 @@ mod tests {
             id: id.to_owned(),
             ..ComparedCell::new(&example("memory", Claim::Value(Some(paper)), role), Answer::Number(ours)).unwrap()
         };
-        // The base is twice the paper's; of it 0.9 are left, as in the paper, and 0.6 instead of 0.5.
+        // The base is twice the paper's; the ratios are 0.9, as in the paper, and 0.6 instead of 0.5.
         let cells = [
             cell("sage/t/original/memory", 100.0, 200.0, Role::Fit),
             cell("sage/t/direct/memory", 90.0, 180.0, Role::Check),

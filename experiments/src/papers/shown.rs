@@ -1,7 +1,8 @@
-//! How an artefact's records become its data, answers, quantities and panels: `[[artefact]]` of `readings/*.toml`.
+//! The rules by which an artefact's records become its data, answers, quantities and panels:
+//! `[[artefact]]` of `readings/*.toml`.
 //!
-//! A *record* is a row of columns: words, such as `method`, and numbers, such as `time_s`. An artefact simulates them, or
-//! declares a `sweep`: one record for each combination of its keys' cases.
+//! A *record* is a row of columns: words, such as `method`, and numbers, such as `time_s`. An artefact either simulates
+//! them or declares a `sweep`, with one record for each combination of its keys' cases.
 //!
 //! ```toml
 //! [[artefact]]
@@ -47,20 +48,20 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// What becomes of an artefact's records.
+/// The presentation of an artefact's records.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Shown {
     /// The artefacts of the paper.
     pub ids: Vec<String>,
-    /// What is simulated, where the artefact does not itself say so.
+    /// The simulation, if the artefact's code does not define it.
     pub sweep: Option<Sweep>,
-    /// The header of the data; each column is of the same name, or of the one after the colon.
+    /// The header of the data; each column is named like the record's column, or that after the colon.
     pub data: Vec<String>,
-    /// The records that are data, where not all are.
+    /// The records that become data, if not all.
     pub data_of: Filter,
-    /// The columns of which each combination is one row of data, with the means of all numbers; a column may be another take,
-    /// `least time_s`. None where each record is a row.
+    /// The columns whose combinations each form one row of data, with the means of all numbers; another statistic can
+    /// be given, as in `least time_s`. If empty, each record is a row.
     pub means_by: Vec<String>,
     #[serde(rename = "column")]
     pub columns: Vec<DerivedColumn>,
@@ -71,31 +72,31 @@ pub(crate) struct Shown {
     pub words: Vec<WordsRule>,
     /// Lines for the report.
     pub summary: Vec<String>,
-    /// Metrics of the rows that are compared with the null baseline, and how the report calls them.
+    /// Metrics of the rows that are compared with the null baseline, and their names in the report.
     pub beside_null: Vec<(String, String)>,
     #[serde(rename = "panel")]
     pub panels: Vec<PanelRule>,
 }
 
-/// What is simulated: every combination of the keys' cases, the last key first.
+/// The simulated runs: every combination of the keys' cases, the last key varying fastest.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Sweep {
-    /// Keys of a scenario that all runs have.
+    /// Scenario keys that all runs share.
     pub scenario: toml::Table,
     pub keys: Vec<SweptKey>,
 }
 
-/// A swept key: cases that are listed here, then those that sweeps share, then the numbers of a reading, which set the
-/// scenario's key of the same name, then more.
+/// A swept key. Its cases are those listed here, then shared ones, then the numbers of a reading, which set the
+/// scenario key of the same name, then `more`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SweptKey {
     pub name: String,
     pub cases: Vec<SweptCase>,
-    /// Cases that several sweeps of the paper share.
+    /// The name of cases that several sweeps of the paper share.
     pub shared: Option<String>,
-    /// Of shared cases those that are swept here, where not all are.
+    /// The shared cases that are used, if not all.
     pub only: Vec<String>,
     pub numbers: Option<String>,
     pub more: Vec<SweptCase>,
@@ -105,17 +106,17 @@ pub(crate) struct SweptKey {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct SweptCase {
-    /// As rows and data call it.
+    /// Its name in rows and data.
     pub id: String,
-    /// For people, where that is not the id spelled out.
+    /// Its display name, if that is not the id spelled out.
     pub name: Option<String>,
-    /// What it sets of a scenario; an empty table takes back what cases before it set.
+    /// The scenario keys that it sets; an empty table removes those set by earlier cases.
     pub with: toml::Table,
-    /// Further words of it: `data_set` is the column `network.data_set`.
+    /// Further columns: `data_set` is the column `network.data_set`.
     pub also: BTreeMap<String, String>,
 }
 
-/// Columns and the words that they are to have.
+/// Columns and the words they must have.
 pub(crate) type Filter = BTreeMap<String, OneOrMany>;
 
 /// One word, or one of several.
@@ -135,45 +136,45 @@ impl OneOrMany {
     }
 }
 
-/// A column that is derived from others, or from the paper.
+/// A column that is computed from others, or from the paper.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct DerivedColumn {
     pub name: String,
-    /// Of which column.
+    /// The source column.
     pub of: String,
     pub is: Relation,
-    /// The record to which it is set in relation differs in these columns.
+    /// The columns by which the record it is compared with differs.
     pub over: BTreeMap<String, String>,
-    /// What the two have in common.
+    /// The columns that the two records have in common.
     pub same: Vec<String>,
-    /// The paper's number in this row.
+    /// The row whose paper's number is used.
     pub paper: Option<String>,
-    /// Whether there need not be such a row.
+    /// Whether the row may be missing.
     pub optional: bool,
-    /// A factor on the number.
+    /// A factor that the number is multiplied by.
     pub times: Option<f64>,
-    /// The records that have one.
+    /// The records that have the column.
     #[serde(rename = "where")]
     pub only: Filter,
 }
 
-/// How a number stands to another.
+/// The relation of a number to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum Relation {
-    /// The number over the other.
+    /// The number divided by the other.
     #[default]
     #[serde(rename = "ratio")]
     Ratio,
-    /// The other over the number.
+    /// The other divided by the number.
     #[serde(rename = "speed-up")]
     SpeedUp,
-    /// By how many percent it is above the other.
+    /// The percentage by which it is above the other.
     #[serde(rename = "more, %")]
     More,
 }
 
-/// What is taken of the values of several records.
+/// The statistic over the values of several records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -186,9 +187,9 @@ pub(crate) enum Take {
     Most,
     First,
     Last,
-    /// The least and the most of a row that claims a range, of others the most.
+    /// The least and the most if the row claims a range, otherwise the most.
     Range,
-    /// How many records have a value, and how many have none.
+    /// The number of records with a value, and of those without one.
     Count,
     Missing,
 }
@@ -197,60 +198,60 @@ pub(crate) enum Take {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AnswerRule {
-    /// The row without its paper, with columns between braces.
+    /// The row without its paper, with column names in braces.
     pub row: String,
-    /// The column that answers it; none where there is only a remark.
+    /// The column with the answer; `None` for a remark only.
     pub value: Option<String>,
     pub take: Take,
     #[serde(rename = "where")]
     pub only: Filter,
     pub not: Filter,
-    /// Whether the number is put in.
+    /// Whether the number is an input.
     pub input: bool,
-    /// Whether there need not be such a row.
+    /// Whether the row may be missing.
     pub optional: bool,
     pub remark: Option<String>,
-    /// What is said of each combination of its columns, after the remark, with commas between.
+    /// Text for each combination of its columns, appended to the remark.
     pub each: Option<String>,
-    /// What is between them; a comma by default.
+    /// The separator between them; a comma by default.
     pub between: Option<String>,
-    /// What is said after them.
+    /// Text after them.
     pub end: String,
-    /// What is answered where there is no number: `never`, or why there is none.
+    /// The answer without a number: `never`, or the reason.
     pub or: Option<String>,
-    /// The column of which the same is taken as the null baseline.
+    /// The column of the null baseline, with the same statistic.
     pub null: Option<String>,
 }
 
-/// Quantities, in the order of the records.
+/// Rules for quantities, in the order of the records.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct QuantityRule {
     pub name: String,
     pub unit: String,
     pub value: String,
-    /// What is taken; all values by default.
+    /// The statistic; all values by default.
     pub take: Option<Take>,
-    /// The mean, or what is taken, for each value of this column.
+    /// The column by whose values the mean, or the statistic, is grouped.
     pub by: Option<String>,
     #[serde(rename = "where")]
     pub only: Filter,
     pub not: Filter,
 }
 
-/// Words, a piece for each record.
+/// Rules for words, one piece per record.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct WordsRule {
     pub name: String,
     pub each: String,
-    /// What is between them; a comma by default.
+    /// The separator between them; a comma by default.
     pub between: Option<String>,
     #[serde(rename = "where")]
     pub only: Filter,
-    /// Only the records that have nothing in this column.
+    /// If given, only records without a value in this column.
     pub missing: Option<String>,
-    /// What is said where there is none of them.
+    /// The text if no record matches.
     pub or: Option<String>,
 }
 
@@ -260,7 +261,7 @@ pub(crate) struct WordsRule {
 pub(crate) enum ChartKind {
     #[default]
     Bars,
-    /// The least and the most of each group, where the paper's row claims it.
+    /// The least and the most of each group, if the paper's row claims a range.
     Ends,
     Stack,
     Lines,
@@ -272,49 +273,49 @@ pub(crate) enum ChartKind {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PanelRule {
     pub kind: ChartKind,
-    /// A panel for each combination of these columns.
+    /// The columns whose combinations each get a panel.
     pub each: Vec<String>,
     pub title: String,
     #[serde(rename = "where")]
     pub only: Filter,
     pub not: Filter,
-    /// The column of the groups of bars and of stacks, or several between braces, or the column of the numbers across.
+    /// The column that groups bars or stacks, or several in braces; or the column of the horizontal values.
     pub x: String,
-    /// The only group.
+    /// The name of the only group.
     pub group: Option<String>,
-    /// The name of the only series, of which each of `values` is a group.
+    /// The name of the only series; each of `values` then is a group.
     pub across: Option<String>,
-    /// The column of the names of series; one for each of `values` where `None`.
+    /// The column with the names of series; if `None`, each of `values` is a series.
     pub series: Option<String>,
     pub values: Vec<Plotted>,
     pub x_axis: AxisRule,
     pub y_axis: AxisRule,
-    /// Values above bars, totals and shares of stacks.
+    /// Whether to write values above bars, and totals and percentages on stacks.
     pub show_values: bool,
     pub show_totals: bool,
     pub show_shares: bool,
     /// Whether lines have no marks.
     pub unmarked: bool,
-    /// Whether the front of all clouds is drawn, or of each class of them.
+    /// Whether the front of all clouds is drawn, not that of each class.
     pub overall: bool,
     /// The column of a cloud's class.
     pub class: Option<String>,
 }
 
-/// What is drawn.
+/// The values to draw.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Plotted {
-    /// The name of the series, where no column has it.
+    /// The name of the series, if no column has it.
     pub name: String,
     pub of: String,
-    /// The column of the paper's numbers beside it; of ends, the row.
+    /// The column of the paper's numbers drawn next to it; for ends, the row.
     pub paper: Option<String>,
-    /// Whether it is the paper's itself.
+    /// Whether these are the paper's own numbers.
     pub hatched: bool,
 }
 
-/// An axis; its words may quote columns between braces.
+/// An axis; its texts may contain column names in braces.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AxisRule {
@@ -323,7 +324,7 @@ pub(crate) struct AxisRule {
     pub log: bool,
     pub from_zero: bool,
     pub range: Option<(f64, f64)>,
-    /// Ticks at the values of the panel's column `x`, or at these.
+    /// Whether ticks are at the values of the panel's column `x`, or at these.
     pub ticks: bool,
     pub ticks_at: Vec<f64>,
 }

@@ -1,6 +1,6 @@
-//! What a row of the reference may be used for. Its role stands in the reference; `readings/status.toml`, embedded, names the
-//! rows that are no test any more and says why: somebody had them in view when a choice was made, or a constant was fitted to
-//! them alone.
+//! The permitted uses of reference rows. The role of a row is in the reference; `readings/status.toml`, embedded, lists
+//! the rows that are no longer a test, with the reason: they were in view when a choice was made, or a constant was
+//! fitted to them only.
 
 use haversack_devices::ensure;
 use haversack_devices::text::read_toml;
@@ -8,32 +8,32 @@ use serde::Deserialize;
 
 use super::{ReferenceRow, Role};
 
-/// The file, as errors name it.
+/// The file's name in errors.
 pub(crate) const FILE: &str = "experiments/readings/status.toml";
 const TEXT: &str = include_str!("../../readings/status.toml");
 
-/// The file of contradictions, of which only the rows count here (`super::scoring`).
+/// The file of contradictions, of which only the rows matter here (`super::scoring`).
 pub(crate) const SCORING: &str = "experiments/readings/scoring.toml";
 pub(crate) const SCORING_TEXT: &str = include_str!("../../readings/scoring.toml");
 
-/// What a row may be used for.
+/// The permitted uses of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Calibration may use it.
     Fit,
-    /// As *fit*, and constants were fitted to it alone, so that what comes out was put in.
+    /// As *fit*, and its constants were fitted to it only, so that the result equals the input.
     PutIn,
-    /// To be looked at, never fitted.
+    /// Compared, but never used for fitting.
     Check,
-    /// As *check*, but in view when a choice was made that it could have decided: it counts in no median.
+    /// As *check*, but it was in view when a choice was made that it could have influenced: it counts in no median.
     InView,
-    /// The value is not given: it is predicted, and others compare.
+    /// The value is not given: haversack predicts it, and others compare.
     Withheld,
 }
 
 impl Status {
-    /// The role that the reference gives to such a row.
+    /// The role of such a row in the reference.
     pub const fn role(self) -> Role {
         match self {
             Self::Fit | Self::PutIn => Role::Fit,
@@ -42,7 +42,7 @@ impl Status {
         }
     }
 
-    /// What is said of such a row in its cell, where it is answered.
+    /// The remark on such a row in its cell, if it is answered.
     pub(crate) const fn remark(self, answered: bool) -> Option<&'static str> {
         match self {
             Self::InView if answered => Some("in view when a choice was made"),
@@ -69,12 +69,12 @@ struct StatusFile {
     all: Vec<Change>,
 }
 
-/// Rows whose status is another than their role says.
+/// Rows whose status differs from their role.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
     is: Status,
-    /// Why: what was chosen; or the constants, each as `file: name`, of which there are at least as many as rows.
+    /// The reason: the choice that was made; or the constants, each as `file: name`, at least as many as rows.
     because: Vec<String>,
     rows: Vec<String>,
 }
@@ -93,8 +93,8 @@ struct Rows {
 /// Changes the status of the rows that the embedded file names, and marks those that contradict others.
 ///
 /// # Errors
-/// In words: a file that does not follow its schema, an id that no row has, a row of another role, no reason, more rows than
-/// the constants that were fitted to them.
+/// A message: a file that does not follow its schema, an unknown id, a row with another role, a missing reason, more
+/// rows than constants that were fitted to them.
 pub(crate) fn mark(rows: &mut [ReferenceRow]) -> Result<(), String> {
     let listed: Contradicted = toml::from_str(SCORING_TEXT).map_err(|error| format!("{SCORING}: {error}"))?;
     let listed: Vec<String> = listed.contradiction.into_iter().flat_map(|one| one.rows).collect();

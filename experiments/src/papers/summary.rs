@@ -1,4 +1,4 @@
-//! How the roles of each paper came out: medians of errors, and bounds that hold.
+//! The results of each paper by role: medians of errors, and the number of true bounds.
 
 use std::fmt;
 
@@ -8,34 +8,34 @@ use super::left_out::{Errors as LeftOutErrors, Known};
 use super::{COMPARISON, Claim, ComparedCell, Reference, Role, Status, Verdict};
 use crate::quantities::{counted, median};
 
-/// Rows of these metrics take no part in medians: what is counted and what only training measures would hide or drown
-/// the errors of times, memory and energy.
+/// Rows of these metrics are left out of medians: counts, and results that only training produces, would hide or
+/// dominate the errors of times, memory and energy.
 pub(crate) const NOT_IN_MEDIANS: [&str; 6] =
     ["accuracy", "accuracy-gain", "accuracy-drop", "rounds", "flops", "convolutions"];
 
-/// How all rows came out.
+/// The totals over all rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Total {
     /// Rows.
     pub rows: usize,
-    /// Numbers within 15%, and claims that hold.
+    /// Numbers within 15%, and claims that are true.
     pub matched: usize,
-    /// Numbers that are off, and claims that do not hold.
+    /// Numbers that are off, and claims that are false.
     pub missed: usize,
-    /// Rows that match and were in view when a choice was made: no credit is taken for them.
+    /// Rows that match but were in view when a choice was made, and so do not count as matches.
     pub in_view: usize,
     /// Rows that contradict others of their paper.
     pub contradicted: usize,
-    /// Numbers that the paper's reader is not told.
+    /// Numbers whose paper value is withheld.
     pub predicted: usize,
     /// Rows without an answer.
     pub not_modelled: usize,
-    /// Rows that were put in.
+    /// Rows that are inputs.
     pub inputs: usize,
 }
 
 impl Total {
-    /// Of these rows.
+    /// The totals over these rows.
     pub fn of<'c>(cells: impl IntoIterator<Item = &'c ComparedCell>) -> Self {
         let mut total = Self::default();
         for cell in cells {
@@ -54,7 +54,7 @@ impl Total {
         total
     }
 
-    /// What counts neither as a match nor as a miss, but for rows without an answer, in words for one and for many.
+    /// Rows that count neither as a match nor as a miss, except those without an answer, in words for one and for many.
     const fn unjudged(&self) -> [(usize, &'static str, &'static str); 4] {
         [
             (self.in_view, "matches in view of a choice", "match in view of a choice"),
@@ -90,20 +90,20 @@ pub struct Tally {
     pub rows: usize,
     /// Those with an answer.
     pub answered: usize,
-    /// Those that were in view when a choice was made: of these only misses count in what follows.
+    /// Rows that were in view when a choice was made: of these, only misses count in the fields below.
     pub in_view: usize,
-    /// Those that contradict others of their paper, and count in nothing that follows.
+    /// Rows that contradict others of their paper, and do not count in the fields below.
     pub contradicted: usize,
-    /// The errors of its numbers, at the constants of the files.
+    /// The errors of its numbers, with the constants of the files.
     #[serde(flatten)]
     pub errors: Errors,
-    /// The same with rows left out of the fit; `None` but for the role *fit*.
+    /// The errors with fitted rows left out of their fit; only for the role *fit*.
     #[serde(flatten)]
     pub left_out: Option<WithLeftOut>,
-    /// Those of the null baseline, and ours on the same rows; `None` if no row has one.
+    /// The errors of the null baseline, and ours on the same rows; `None` if no row has one.
     #[serde(flatten)]
     pub null: Option<BesideNull>,
-    /// Bounds, ranges, orders and *never* rows that hold ...
+    /// Bounds, ranges, orders and *never* rows that are true ...
     pub held: usize,
     /// ... of this many.
     pub bounds: usize,
@@ -112,13 +112,13 @@ pub struct Tally {
 /// The absolute relative errors of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Errors {
-    /// Rows whose paper gives a number, other than inputs, counts and what only training measures.
+    /// Rows whose paper gives a number, other than inputs, counts and results that only training produces.
     pub numbers: usize,
-    /// Those with an answer.
+    /// Numbers with an answer.
     pub answered_numbers: usize,
-    /// The median of all, where one without an answer counts as 1; `None` of none.
+    /// The median of all, with 1 for those without an answer; `None` if there are none.
     pub median_error: Option<f64>,
-    /// The median of those with an answer; `None` of none.
+    /// The median of those with an answer; `None` if there are none.
     pub median_of_answered: Option<f64>,
 }
 
@@ -127,9 +127,9 @@ pub struct Errors {
 pub struct BesideNull {
     /// Numbers that have a null baseline.
     pub null_rows: usize,
-    /// The median of its errors.
+    /// The median of the baseline's errors.
     pub median_null: f64,
-    /// The median of ours.
+    /// The median of our errors.
     pub median_beside_null: f64,
 }
 
@@ -152,7 +152,7 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell], left_out: &Le
     let null_rows = nulls.len();
     let answered: Vec<f64> =
         numbers.iter().filter(|(cell, _)| cell.answered()).map(|(cell, _)| distance(cell)).collect();
-    // Bounds, ranges, orders and those that are never reached.
+    // Bounds, ranges, orders and *never* claims.
     let bounds = || {
         let counted = cells.iter().filter(|cell| cell.verdict != Verdict::Input && cell.counts());
         counted.filter(|cell| !matches!(cell.claim, Claim::Value(_)))
@@ -181,7 +181,7 @@ fn tally(paper: &'static str, role: Role, cells: &[&ComparedCell], left_out: &Le
     }
 }
 
-/// The columns in which [`Tally::figures`] are shown, on a terminal and elsewhere.
+/// The columns of [`Tally::figures`], on a terminal and elsewhere.
 pub const COLUMNS: [&str; 9] = [
     "paper",
     "role",
@@ -195,8 +195,8 @@ pub const COLUMNS: [&str; 9] = [
 ];
 
 impl Tally {
-    /// The tally in words and figures, a cell for each of [`COLUMNS`]: of the role *fit* the medians with rows left out, and
-    /// beside them that of all rows as they were fitted, with how many of them were left out.
+    /// The tally as text, one cell for each of [`COLUMNS`]: for the role *fit*, the medians with rows left out of the
+    /// fit, followed by the medians of all rows as fitted, with the number of rows that were left out.
     pub fn figures(&self) -> [String; 9] {
         let Errors { numbers, answered_numbers, .. } = self.errors;
         let dash = || "–".to_owned();
@@ -227,7 +227,7 @@ impl Tally {
         ]
     }
 
-    /// What the figures do not say, in sentences: that the null baseline is nearer, that rows do not count.
+    /// Sentences on facts that the figures do not show: that the null baseline is nearer, or that rows do not count.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         let Self { paper, role, .. } = self;
         let said = |count: usize, how: &str| {
@@ -238,7 +238,7 @@ impl Tally {
         [self.null_that_wins(), in_view, contradicted].into_iter().flatten()
     }
 
-    /// That the null baseline is nearer, in words; `None` where it is not.
+    /// The sentence that the null baseline is nearer; `None` if it is not.
     fn null_that_wins(&self) -> Option<String> {
         let BesideNull { null_rows, median_null, median_beside_null } = self.null?;
         (median_null < median_beside_null).then(|| {
@@ -256,14 +256,14 @@ fn percent(fraction: f64) -> String {
     format!("{:.1}%", fraction * 100.0)
 }
 
-/// The paper's number, where the row counts for medians.
+/// The paper's number, if the row counts for medians.
 fn numeric(cell: &ComparedCell) -> Option<f64> {
     let counts = !NOT_IN_MEDIANS.contains(&cell.metric.as_str()) && cell.verdict != Verdict::Input && cell.counts();
     let Claim::Value(paper) = cell.claim else { return None };
     paper.filter(|_| counts)
 }
 
-/// The absolute error; 1 where there is no answer, or the answer is *never*.
+/// The absolute error; 1 without an answer, or for the answer *never*.
 pub(crate) fn distance(cell: &ComparedCell) -> f64 {
     cell.error.map_or(1.0, f64::abs)
 }
@@ -272,17 +272,18 @@ fn relative(value: f64, paper: f64) -> f64 {
     if paper == 0.0 { value.abs() } else { ((value - paper) / paper).abs() }
 }
 
-/// The errors of a role's numbers where each row to which constants were fitted stands with its error at the constants that
-/// all other rows decide. Rows that no calibration has, such as those by which a constant was solved, stand as they are.
+/// The errors of a role's numbers, where each row that constants were fitted to has its leave-one-out error: the error
+/// with the constants fitted to all other rows. Rows that belong to no calibration, such as those from which a constant
+/// was solved, keep their errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WithLeftOut {
-    /// Numbers with an answer that were left out.
+    /// Numbers with an answer and a leave-one-out error.
     pub left_out_numbers: usize,
-    /// Those that would be, if what is stored of them were not older than the constants: they stand as they are.
+    /// Numbers whose stored leave-one-out error is older than the constants: they keep their errors.
     pub stale_numbers: usize,
-    /// The median of all numbers, where one without an answer counts as 1; `None` of none.
+    /// The median of all numbers, with 1 for those without an answer; `None` if there are none.
     pub median_error_left_out: Option<f64>,
-    /// The median of those with an answer; `None` of none.
+    /// The median of those with an answer; `None` if there are none.
     pub median_of_answered_left_out: Option<f64>,
 }
 
@@ -303,8 +304,8 @@ impl WithLeftOut {
     }
 }
 
-/// The error of a cell that was left out of the fit; `None` where it has none: other roles than *fit*, cells without an
-/// answer, rows that no calibration has, or what is older than the constants.
+/// The leave-one-out error of a cell; `None` if it has none: other roles than *fit*, cells without an answer, rows that
+/// belong to no calibration, or errors older than the constants.
 pub(crate) fn left_out_error(cell: &ComparedCell, left_out: &LeftOutErrors) -> Option<f64> {
     match left_out.of(&cell.id) {
         Some(Known::LeftOut(error)) if cell.role() == Role::Fit && cell.answered() => Some(error),
@@ -312,7 +313,7 @@ pub(crate) fn left_out_error(cell: &ComparedCell, left_out: &LeftOutErrors) -> O
     }
 }
 
-/// The verdicts on rows, counted, and the errors of those that are numbers.
+/// The numbers of verdicts, and the errors of rows with numbers.
 pub(crate) struct Glance {
     total: Total,
     /// The absolute errors of the numbers that are judged, as fractions.
@@ -320,7 +321,7 @@ pub(crate) struct Glance {
 }
 
 impl Glance {
-    /// Of these rows.
+    /// The glance at these rows.
     pub(crate) fn of<'c>(cells: impl Iterator<Item = &'c ComparedCell> + Clone) -> Self {
         let is_judged = |cell: &&ComparedCell| {
             matches!(cell.claim, Claim::Value(_)) && matches!(cell.verdict, Verdict::Ok | Verdict::Off) && cell.counts()
@@ -330,7 +331,7 @@ impl Glance {
         Self { total: Total::of(cells.clone()), errors: numbers.filter_map(|cell| cell.error.map(f64::abs)).collect() }
     }
 
-    /// "3 of 4 rows match, median error 8%"; `None` where nothing is judged.
+    /// "3 of 4 rows match, median error 8%"; `None` if no row is judged.
     pub(crate) fn corner(&self) -> Option<String> {
         let Total { matched, missed, predicted, .. } = self.total;
         let judged = matched + missed;
@@ -343,7 +344,7 @@ impl Glance {
         Some(format!("{} of {judged} {rows} {verb}{}", matched, error.unwrap_or_default()))
     }
 
-    /// The same as a sentence, with what is not judged; empty where the paper has no row.
+    /// The same as a sentence, with the rows that are not judged; empty if the paper has no row.
     pub(crate) fn sentence(&self) -> String {
         let Total { rows, matched, missed, not_modelled, .. } = self.total;
         let mut parts = Vec::new();
@@ -402,8 +403,8 @@ mod tests {
         ];
         cells[1].null = Some(95.0);
         let tallies = tallies(&cells, &LeftOutErrors::default());
-        // Errors 0.1, 0.2 and 1 (no answer): the median is 0.2. The accuracy and the input stay out of it.
-        // The null baseline is off by 5 / 100 on the one row where ours is off by 20 / 100.
+        // Errors 0.1, 0.2 and 1 (no answer): the median is 0.2. The accuracy and the input are left out. The null
+        // baseline is off by 5 / 100 on the one row where ours is off by 20 / 100.
         let check = Tally {
             paper: "sage",
             role: Role::Check,
@@ -449,7 +450,7 @@ mod tests {
         }
         cells[3].contradicted = true;
         let check = &tallies(&cells, &LeftOutErrors::default())[0];
-        // 0.2 and 0.5 count, 0.1 was in view, 0.9 contradicts; the bound that holds was in view.
+        // 0.2 and 0.5 count, 0.1 was in view, 0.9 contradicts; the true bound was in view.
         assert_eq!((check.rows, check.in_view, check.contradicted, check.errors.numbers), (6, 4, 1, 2));
         assert_eq!((check.errors.median_error, check.held, check.bounds), (Some(0.35), 0, 1));
         let words = [
@@ -472,10 +473,10 @@ mod tests {
             value("b", Role::Fit, Answer::Number(98.0)),
             value("c", Role::Fit, Answer::Number(103.0)),
             value("d", Role::Fit, Answer::NotModelled("later".into())),
-            // No row of role check is ever left out.
+            // Rows of role check are never left out.
             value("a", Role::Check, Answer::Number(104.0)),
         ];
-        // 0.01 as fitted, 0.3 left out; 0.02 as fitted, and what is stored is stale; 0.03 by no calibration.
+        // 0.01 as fitted, 0.3 left out; 0.02 as fitted, with a stale stored error; 0.03 belongs to no calibration.
         let known = [("a", Known::LeftOut(-0.3)), ("b", Known::Stale), ("d", Known::LeftOut(0.1))];
         let tallies = tallies(&cells, &LeftOutErrors::of_rows(known));
         let with = WithLeftOut {

@@ -1,6 +1,6 @@
-//! One artefact of a paper: a figure, a table or a claim of a section, and what it is given to answer its rows.
+//! One artefact of a paper: a figure, a table or a claim of a section, and the context in which it answers its rows.
 //!
-//! What it gives back is an [`Outcome`]; how that becomes files is in [`super`].
+//! It returns an [`Outcome`], which [`super`] turns into files.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -16,20 +16,20 @@ use crate::papers::readings::Value;
 use crate::papers::{Answer, Reading, Readings, Reference, ReferenceRow};
 use crate::{Budget, Cache, CommandError, Key, Plan, Scenario, interrupt};
 
-/// Why an artefact has no answers. Any error becomes one with `?`; words with [`anyhow::bail!`].
+/// The reason why an artefact has no answers. Any error converts with `?`; [`anyhow::bail!`] makes one from words.
 pub type ArtefactError = anyhow::Error;
 
 /// An artefact that is modelled.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Artefact {
-    /// What it shows and loads.
+    /// Its description and the calibrations it loads.
     pub entry: Entry,
-    /// Simulates it.
+    /// Its simulation.
     pub run: Run,
 }
 
-/// What simulates an artefact.
+/// The simulation of an artefact.
 pub type Run = fn(&Context<'_>) -> Result<Outcome, ArtefactError>;
 
 impl Deref for Artefact {
@@ -40,39 +40,40 @@ impl Deref for Artefact {
     }
 }
 
-/// What an artefact is given.
+/// The context of an artefact's run.
 pub struct Context<'a> {
     /// The seed of every random stream.
     pub seed: u64,
-    /// Whether networks are to be trained again: with one seed, or with all of them. Else what was committed is drawn.
+    /// Whether to train networks again, with one seed, or with all of them if `full`. Otherwise
+    /// committed results are used.
     pub learn: bool,
-    /// Whether every seed is to be run, and what training measures to be measured again.
+    /// Whether to run every seed, and to repeat measurements that need training.
     pub full: bool,
     /// The artefact itself.
     pub artefact: &'a Artefact,
     /// Its rows of the reference.
     pub rows: Vec<&'a ReferenceRow>,
-    /// All rows; calibration may look at `fit` rows only.
+    /// All rows; calibration may use only the `fit` rows.
     pub reference: &'a Reference,
     /// All readings and predicates.
     pub readings: &'a Readings,
-    /// Graphs and more that artefacts build once and share.
+    /// Graphs and other values that artefacts compute once and share.
     pub cache: &'a Cache,
-    /// The table of traces whose users are to be shown; `None` if synthetic ones are.
+    /// The table of traces whose users are shown; `None` for synthetic ones.
     pub trace: Option<&'a Path>,
-    /// What takes long, and is found again after a run was killed.
+    /// Findings that take long to compute, kept in case the run is killed.
     pub kept: &'a Kept<'a>,
-    /// What the artefact has learned so far.
+    /// The trainings of this artefact so far.
     pub learned: &'a Mutex<Vec<Training>>,
 }
 
-/// Trainings that are to be drawn and that nobody has committed as they now are.
+/// A training whose committed result is missing or outdated.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Lacking(String);
 
 impl Context<'_> {
-    /// The artefact's row called `id`.
+    /// The artefact's row with this id.
     ///
     /// # Errors
     /// The reference has no such row of this artefact.
@@ -81,7 +82,7 @@ impl Context<'_> {
         found.copied().ok_or_else(|| anyhow::anyhow!("no row of this artefact is called `{id}`"))
     }
 
-    /// The paper's one number of the row called `id`, where it gives one.
+    /// The paper's number of the row, if it gives exactly one.
     ///
     /// # Errors
     /// The reference has no such row of this artefact.
@@ -89,7 +90,7 @@ impl Context<'_> {
         Ok(self.row(id)?.number())
     }
 
-    /// The reading called `id` that is declared for this artefact.
+    /// The reading `id` that is declared for this artefact.
     ///
     /// # Errors
     /// No such reading.
@@ -102,7 +103,7 @@ impl Context<'_> {
     /// The number of a reading.
     ///
     /// # Errors
-    /// No such reading, or one that is no number.
+    /// No such reading, or one that is not a number.
     pub fn reading_number(&self, id: &str) -> Result<f64, ArtefactError> {
         self.value(id, "a number", |value| if let Value::Number(number) = value { Some(*number) } else { None })
     }
@@ -110,7 +111,7 @@ impl Context<'_> {
     /// The numbers of a reading that is a list.
     ///
     /// # Errors
-    /// No such reading, or one that is no list of numbers.
+    /// No such reading, or one that is not a list of numbers.
     pub fn reading_numbers(&self, id: &str) -> Result<&[f64], ArtefactError> {
         self.value(id, "a list of numbers", |value| match value {
             Value::Numbers(numbers) => Some(numbers.as_slice()),
@@ -126,16 +127,16 @@ impl Context<'_> {
         self.value(id, "words", |value| if let Value::Text(text) = value { Some(text.as_str()) } else { None })
     }
 
-    /// What `take` makes of the value of a reading, which is to be `what`.
+    /// The value of a reading, converted by `take`; `what` names the expected type in errors.
     fn value<'v, T>(&'v self, id: &str, what: &str, take: fn(&'v Value) -> Option<T>) -> Result<T, ArtefactError> {
         let value = &self.reading(id)?.value;
         take(value).ok_or_else(|| anyhow::anyhow!("the reading `{id}` is not {what} but {value}"))
     }
 
-    /// Answers an `order` row: whether its predicate holds of the quantities that the artefact offers.
+    /// Answers an `order` row: whether its predicate is true of the quantities that the artefact offers.
     ///
     /// # Errors
-    /// No such row, no predicate declared for it, or one that compares what is not offered.
+    /// No such row, no predicate declared for it, or one about a quantity that is not offered.
     pub fn judge(&self, outcome: &mut Outcome, row: &str) -> Result<(), ArtefactError> {
         let id = &self.row(row)?.id;
         let predicate = self.readings.predicate(id);
@@ -163,7 +164,7 @@ impl Context<'_> {
         Ok(record.as_ref().clone())
     }
 
-    /// Runs `scenario`; `None` if no plan fits its budget, or the trainer is killed again and again.
+    /// Runs `scenario`; `None` if no plan fits its budget, or the trainer is killed repeatedly.
     ///
     /// # Errors
     /// A scenario that is wrong, or whose run fails otherwise.
@@ -183,7 +184,7 @@ impl Context<'_> {
         self.run_if_it_ends(&Scenario { memory_budget: Some(memory), ..scenario.clone() })
     }
 
-    /// The least memory that `scenario` runs in.
+    /// The least memory in which `scenario` runs.
     ///
     /// # Errors
     /// A scenario that is wrong, or that runs in no memory.
@@ -191,11 +192,11 @@ impl Context<'_> {
         Ok(self.plan(scenario)?.least_memory()?)
     }
 
-    /// What was measured for `place`, a `paper/artefact`, as it was committed; under `--full` what the artefact itself
-    /// measures is measured anew by `measure`, and written beside its table.
+    /// The committed measurements of `place`, a `paper/artefact`; with `--full`, the artefact's own measurements are
+    /// repeated by `measure`, and written next to its table.
     ///
     /// # Errors
-    /// A place that the artefact does not name, for which nothing is committed, or that cannot be measured.
+    /// A place that the artefact does not name, without committed measurements, or that cannot be measured.
     pub fn measured(
         &self,
         place: &str,
@@ -206,10 +207,10 @@ impl Context<'_> {
         if anew { self.once(measured_key(place), measure) } else { Ok(Arc::new(measured::committed(place)?)) }
     }
 
-    /// What was learned of what is `wanted`, as it was committed with the artefact or with another that it names.
+    /// The training `wanted`, as committed with this artefact or with another that it names.
     ///
     /// # Errors
-    /// [`Lacking`], with the command that trains it, where it was not, or where anything that it depends on has changed since.
+    /// [`Lacking`], with the command that trains it, if it was not committed, or if a dependency has changed since.
     pub(crate) fn committed(&self, wanted: &Training) -> Result<Training, ArtefactError> {
         let places = self.artefact.measured;
         let read = |place: &str| self.cache.get(format!("committed {place}"), || measured::committed(place));
@@ -227,10 +228,10 @@ impl Context<'_> {
         Err(Lacking(format!("nobody has trained {network} on {data} ({how}): {why}; {command}")).into())
     }
 
-    /// Takes down what was learned now of what is `wanted`, as a file would have it.
+    /// Records the results of the training `wanted`, rounded as a file would have them.
     ///
     /// # Errors
-    /// What learning failed with.
+    /// The error of the training.
     pub(crate) fn note_learned(
         &self,
         wanted: &Training,
@@ -243,11 +244,11 @@ impl Context<'_> {
         Ok(training)
     }
 
-    /// What `make` makes, once for all artefacts that ask for `key`, on a thread of its own: one of the pool that waits
-    /// for others takes on work meanwhile, and could come to wait for what it is making itself.
+    /// The result of `make`, computed once for all artefacts that use `key`, on its own thread: a thread of the pool
+    /// that waits takes on other work meanwhile, which could wait for this same result.
     ///
     /// # Errors
-    /// What `make` fails with.
+    /// The error of `make`.
     pub fn once<T: Send + Sync + 'static>(
         &self,
         key: String,
@@ -260,20 +261,20 @@ impl Context<'_> {
         self.cache.get(key, apart)
     }
 
-    /// The seeds of a measurement: several from the seed of this run on.
+    /// The seeds of a measurement: several, beginning with the seed of this run.
     pub fn seeds(&self) -> Vec<u64> {
         (0..measured::SEEDS).map(|more| self.seed.wrapping_add(more)).collect()
     }
 
-    /// The seeds that networks are trained with, of those that are `declared`: these if what was committed is drawn, else as
-    /// many from the seed of this run on, or that one alone.
+    /// The seeds of trainings: those `declared` if committed results are used; otherwise as many, shifted by the seed
+    /// of this run, or only the first.
     pub(crate) fn seeds_of(&self, declared: &[u64]) -> Vec<u64> {
         let shift = if self.learn { self.seed } else { 0 };
         let number = if self.learn && !self.full { 1 } else { declared.len() };
         declared.iter().take(number).map(|seed| seed.wrapping_add(shift)).collect()
     }
 
-    /// No value yet of what is measured for this artefact with all [`seeds`](Self::seeds).
+    /// An empty measurement for this artefact, with all [`seeds`](Self::seeds).
     pub fn measuring(&self, about: &str, data: &[&str], networks: &[&str]) -> Measured {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         Measured {
@@ -314,7 +315,7 @@ impl Context<'_> {
 }
 
 impl Measured {
-    /// What `artefact` measures with seeds from `seed` on; nothing yet.
+    /// An empty measurement by `artefact`, with seeds from `seed` on.
     pub(super) fn by(artefact: &Artefact, seed: u64, full: bool) -> Self {
         let flag = if full { "--full" } else { "--learn" };
         let seed = if seed == 0 { String::new() } else { format!(" --seed {seed}") };
@@ -327,7 +328,7 @@ impl Measured {
     }
 }
 
-/// By what the cache knows the values that this run measured for `place`.
+/// The cache key of the values that this run measured for `place`.
 pub(super) fn measured_key(place: &str) -> String {
     format!("measured {place}")
 }

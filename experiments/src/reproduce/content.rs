@@ -1,4 +1,4 @@
-//! All that the page, the record and the report are made of.
+//! The common contents of the page, the record and the report.
 
 use super::{Artefact, Calibrations, Finished, ReproduceOptions, Selection};
 use crate::papers::left_out::Errors;
@@ -6,18 +6,18 @@ use crate::papers::reference::COMPARISON;
 use crate::papers::summary::{Tally, tallies};
 use crate::papers::{ComparedCell, Reading, Readings, Reference, Role};
 
-/// What every part of a reproduction is of.
+/// The inputs of a reproduction.
 #[derive(Clone, Copy)]
 pub(super) struct Sources<'r> {
     pub(super) options: &'r ReproduceOptions,
     pub(super) artefacts: &'r [Artefact],
-    /// The errors of rows that were left out of a fit.
+    /// The leave-one-out errors of fitted rows.
     pub(super) left_out: &'r Errors,
     pub(super) reference: &'r Reference,
     pub(super) readings: &'r Readings,
 }
 
-/// What a reproduction came to.
+/// The results of a reproduction.
 pub(super) struct Content<'a> {
     pub(super) sources: Sources<'a>,
     /// The selectors as they were given.
@@ -27,9 +27,9 @@ pub(super) struct Content<'a> {
     pub(super) cells: Vec<ComparedCell>,
     pub(super) tallies: Vec<Tally>,
     pub(super) calibrations: &'a Calibrations,
-    /// The readings that are declared for what was selected, each once, with its paper.
+    /// The readings that are declared for the selected artefacts, each once, with its paper.
     pub(super) declared: Vec<(&'static str, &'a Reading)>,
-    /// What was asked for by name and is not there, and what is older than the constants.
+    /// Remarks about selected artefacts that are missing, and about errors older than the constants.
     pub(super) remarks: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The folder that a reproduction is written to: proved writable before anything is simulated, written file by file.
+//! The folder of a reproduction: checked for writability before anything is simulated, written file by file.
 
 use std::fs;
 use std::io;
@@ -10,10 +10,10 @@ use crate::measured::Measured;
 
 /// The files at the top.
 const FILES: [&str; 3] = ["cells.csv", "index.html", "run.json"];
-/// The files of an artefact: its table, its picture twice, what later runs read, and what it measured.
+/// The files of an artefact: its table, its picture in two formats, the data for later runs, and its measurements.
 const EXTENSIONS: [&str; 5] = ["csv", "svg", "png", "json", "toml"];
 
-/// The names of an artefact's files, some of which it may not have.
+/// The names of an artefact's files, not all of which need exist.
 pub(super) fn names(paper: &str, artefact: &str) -> [String; EXTENSIONS.len()] {
     EXTENSIONS.map(|extension| format!("{paper}/{artefact}.{extension}"))
 }
@@ -25,7 +25,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Creates `root` where it is absent, and tries it. Where that fails, nothing is left that was not there before.
+    /// Creates `root` if it is missing, and tries to write to it. If that fails, everything created is removed again.
     ///
     /// # Errors
     /// The path that cannot be created or written, and why.
@@ -34,7 +34,7 @@ impl Folder {
         let absent: Vec<&Path> = absent.into_iter().take_while(|path| !path.exists()).collect();
         let opened = create_folder(root).and_then(|()| usable(root, papers));
         if let Err(error) = opened {
-            // Deepest first; what is not empty was not made here.
+            // Deepest first; a folder that is not empty was not created here.
             for path in absent {
                 let _ = fs::remove_dir(path);
             }
@@ -48,7 +48,7 @@ impl Folder {
         write_atomically(&self.root.join(name), text.as_bytes())
     }
 
-    /// Writes an artefact's files, and removes a picture and measured values that it had in an earlier run and has no longer.
+    /// Writes an artefact's files, and removes the picture or the measurements of an earlier run that it no longer has.
     pub(super) fn write_artefact(
         &self,
         paper: &str,
@@ -71,10 +71,10 @@ impl Folder {
         write_atomically(&file("csv"), csv.as_bytes())
     }
 
-    /// The figure of an artefact as it stands in the folder; `None` if it has none.
+    /// The figure of an artefact, read from the folder; `None` if it has none.
     ///
     /// # Errors
-    /// A file that is there and cannot be read.
+    /// An existing file that cannot be read.
     pub(super) fn figure(&self, paper: &str, artefact: &str) -> Result<Option<String>, FileError> {
         let path = self.root.join(paper).join(format!("{artefact}.svg"));
         if_there("read", &path, fs::read_to_string(&path))
@@ -133,11 +133,11 @@ mod tests {
         fs::write(&file, "kept").unwrap();
         let below = Folder::open(&file.join("a/b"), &[]).unwrap_err();
         assert!(below.to_string().contains("file"), "{below}");
-        // `cells.csv` is taken by a folder.
+        // The name `cells.csv` is taken by a folder.
         let taken = top.path().join("taken");
         fs::create_dir_all(taken.join("cells.csv")).unwrap();
         assert!(Folder::open(&taken, &[]).unwrap_err().path.ends_with("cells.csv"));
-        // So is the paper's folder by a file.
+        // The name of the paper's folder is taken by a file.
         let paper = top.path().join("paper");
         fs::create_dir(&paper).unwrap();
         fs::write(paper.join("sage"), "kept").unwrap();

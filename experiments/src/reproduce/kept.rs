@@ -1,4 +1,4 @@
-//! What artefacts have found so far that takes long, so that a run that was killed does not look for it again.
+//! Findings of artefacts that take long to compute, so that a resumed run does not compute them again.
 
 use std::path::Path;
 
@@ -8,16 +8,16 @@ use serde::de::DeserializeOwned;
 use crate::Result;
 use crate::work::Log;
 
-/// The name of the file in the folder; it is there until all artefacts are finished.
+/// The name of the file in the folder; it exists until all artefacts are finished.
 pub(super) const KEPT: &str = "kept.part";
 
-/// The log in `folder`; with `resume` what its file holds is used, as far as it can be read.
+/// The log in `folder`; with `resume`, the readable part of its file is used.
 pub(super) fn open(folder: &Path, resume: bool) -> Result<Log> {
     let open = |resume| Log::open(folder.join(KEPT), KEPT, resume);
     open(resume).or_else(|_| open(false))
 }
 
-/// Findings by name, in a log; or nothing is kept.
+/// Findings by name, in a log; or none are kept.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Kept<'l>(Option<&'l Log>);
 
@@ -26,12 +26,12 @@ impl<'l> Kept<'l> {
         Self(Some(log))
     }
 
-    /// What was found under this name, if it is of this type.
+    /// The finding with this name, if it has this type.
     pub fn get<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         self.0?.get(Log::key(name)).ok()?
     }
 
-    /// Keeps what was found. The name is to tell of all that it depends on.
+    /// Keeps a finding. Its name must contain everything that it depends on.
     ///
     /// # Errors
     /// A file that cannot be written.

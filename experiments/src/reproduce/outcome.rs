@@ -1,4 +1,4 @@
-//! What an artefact found: answers to its rows, a figure, its data, and quantities for predicates and notes.
+//! The results of an artefact: answers to its rows, a figure, its data, and quantities for predicates and notes.
 
 use haversack_reports::{Axis, Bars, Cell, Chart, Panel, Table, WidthError};
 
@@ -7,30 +7,30 @@ use crate::papers::notes::Quantities;
 use crate::papers::{Answer, ReferenceRow, Role};
 use crate::quantities::{median, range};
 
-/// What an artefact found.
+/// The results of an artefact.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Outcome {
     /// Answers by reference id; a row without one is `not-modelled`.
     pub answers: Vec<(String, Answer)>,
-    /// What the null baseline gives, by reference id.
+    /// Predictions of the null baseline, by reference id.
     pub nulls: Vec<(String, f64)>,
-    /// What there is to say about an answer, by reference id.
+    /// Remarks about answers, by reference id.
     pub remarks: Vec<(String, String)>,
-    /// Accuracies on a stand-in that rows of another artefact were answered with, beside which its own are judged.
+    /// Answers to rows of another artefact about accuracies on a stand-in, with which its own are compared.
     pub baselines: Vec<Baseline>,
-    /// The panels of its figure, around which stands what the readings declare; none where it has no picture.
+    /// The panels of its figure, whose frame the readings declare; empty without a picture.
     pub panels: Vec<Panel>,
     /// The plotted data; the artefact's cells if it has none.
     pub table: Option<Table>,
-    /// What predicates compare and notes quote.
+    /// Quantities that predicates compare and notes quote.
     pub quantities: Quantities,
-    /// Further lines for the report, e.g. a median of its own.
+    /// Further lines for the report, e.g. a separate median.
     pub summary: Vec<String>,
 }
 
 impl Outcome {
-    /// Nothing yet, with data under this header: the columns' names with commas between them.
+    /// An empty outcome, with data under this header: comma-separated column names.
     pub fn of(header: &str) -> Self {
         Self { table: Some(Table::new(header.split(','))), ..Self::default() }
     }
@@ -38,25 +38,25 @@ impl Outcome {
     /// Adds a row to the data.
     ///
     /// # Errors
-    /// [`WidthError`] where it has not one cell for each column.
+    /// [`WidthError`] if it does not have exactly one cell per column.
     pub fn row(&mut self, cells: impl Cells) -> Result<(), WidthError> {
         self.table.get_or_insert_default().push(cells.row())
     }
 
-    /// Adds columns to the data under this header: rows so far have nothing there.
+    /// Adds columns to the data under this header; they are empty in existing rows.
     pub fn widen(&mut self, header: &str) {
         self.table.get_or_insert_default().widen(header.split(','));
     }
 
-    /// Adds a row to the data that has nothing in the first columns.
+    /// Adds a row to the data whose first columns are empty.
     ///
     /// # Errors
-    /// [`WidthError`] where it has more cells than there are columns.
+    /// [`WidthError`] if it has more cells than there are columns.
     pub fn row_at_the_end(&mut self, cells: impl Cells) -> Result<(), WidthError> {
         self.table.get_or_insert_default().push_at_the_end(cells.row())
     }
 
-    /// Adds a panel with two axes; a title that is empty is none.
+    /// Adds a panel with two axes; an empty title is omitted.
     pub fn panel(&mut self, title: &str, chart: impl Into<Chart>, x: Axis, y: Axis) {
         let panel = Panel::new(chart).x(x).y(y);
         self.panels.push(if title.is_empty() { panel } else { panel.title(title) });
@@ -84,32 +84,32 @@ impl Outcome {
         }
     }
 
-    /// Says why a row has no answer.
+    /// Records the reason why a row has no answer.
     pub fn not_modelled(&mut self, id: impl Into<String>, reason: impl Into<String>) {
         self.answer(id, Answer::NotModelled(reason.into()));
     }
 
-    /// Says what the baseline of its accuracies is: a row of another artefact, and what it was answered with.
+    /// Records the baseline of its accuracies: a row of another artefact, and the answer to it.
     pub fn baseline(&mut self, row: &ReferenceRow, simulated: f64) {
         self.baselines.push(Baseline { row: row.clone(), simulated });
     }
 
-    /// What the null baseline gives for a row.
+    /// Records the prediction of the null baseline for a row.
     pub fn null(&mut self, id: impl Into<String>, value: f64) {
         self.nulls.push((id.into(), value));
     }
 
-    /// Says something about a row's answer.
+    /// Adds a remark to a row's answer.
     pub fn remark(&mut self, id: impl Into<String>, words: impl Into<String>) {
         self.remarks.push((id.into(), words.into()));
     }
 
-    /// Answers a row with a number, or says why it has none.
+    /// Answers a row with a number, or records the reason why it has none.
     pub fn number_or(&mut self, id: impl Into<String>, value: Result<f64, String>) {
         self.answer(id, value.map_or_else(Answer::NotModelled, Answer::Number));
     }
 
-    /// Offers a quantity for predicates and notes: its values, in `unit`, or in none.
+    /// Offers a quantity for predicates and notes: its values, and their `unit`, which may be empty.
     pub fn quantity(&mut self, name: &str, unit: &str, values: impl IntoIterator<Item = f64>) {
         self.quantities.offer(name, unit, values.into_iter().collect());
     }
@@ -119,7 +119,7 @@ impl Outcome {
         self.quantities.offer_words(name, words.into());
     }
 
-    /// Offers words for notes, with commas between them; none where there are no words.
+    /// Offers a comma-separated list of words for notes; nothing if it is empty.
     pub fn list(&mut self, name: &str, words: impl IntoIterator<Item = String>) {
         let words: Vec<String> = words.into_iter().collect();
         if !words.is_empty() {
@@ -127,13 +127,13 @@ impl Outcome {
         }
     }
 
-    /// What the null baseline gives for each row that has one.
+    /// Records the prediction of the null baseline for each row that has one.
     pub fn nulls_of(&mut self, rows: &[&ReferenceRow], null: impl Fn(&ReferenceRow) -> Option<f64>) {
         self.nulls.extend(rows.iter().filter_map(|row| Some((row.id.clone(), null(row)?))));
     }
 
-    /// Says in the summary how far off the `check` rows whose metric begins with `metric` are, beside the null
-    /// baseline.
+    /// Adds to the summary the errors of the `check` rows whose metric begins with `metric`, and those of
+    /// the null baseline.
     pub fn compare_with_null(&mut self, rows: &[&ReferenceRow], metric: &str, words: &str) {
         let (mut own, mut null) = (Vec::new(), Vec::new());
         for row in rows.iter().filter(|row| row.role() == Role::Check && row.metric.starts_with(metric)) {
@@ -153,12 +153,12 @@ impl Outcome {
     }
 }
 
-/// What fills cells of a row of data: a value, a list of values, or several of either in a tuple.
+/// Cells of a row of data: a value, a list of values, or several of either in a tuple.
 pub trait Cells: Sized {
     /// Adds the cells to `row`.
     fn fill(self, row: &mut Vec<Cell>);
 
-    /// Them alone, as a row.
+    /// Only these cells, as a row.
     fn row(self) -> Vec<Cell> {
         let mut row = Vec::new();
         self.fill(&mut row);

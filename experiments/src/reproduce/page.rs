@@ -1,4 +1,4 @@
-//! `index.html`: every artefact's figure and cells, with what a reader must know to believe them.
+//! `index.html`: every artefact's figure and cells, with the information needed to judge them.
 
 use haversack_devices::ConstantEntry;
 use haversack_reports::page::{Card, CellRow, Drawn, Item, Notes, Page, Section, Summary};
@@ -15,7 +15,7 @@ use crate::papers::{Account, Answer, Claim, ComparedCell, Reading, Readings, Ref
 use crate::quantities::range;
 use crate::{CommandError, Result};
 
-/// The page, with the figures that stand in `folder`.
+/// The page, with the figures of `folder`.
 ///
 /// # Errors
 /// A figure that cannot be read or drawn.
@@ -55,7 +55,7 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
     })
 }
 
-/// What is to be seen first; no cards where the papers have no row.
+/// The cards at the top; none if the papers have no row.
 fn cards(total: &Total) -> Vec<Card> {
     let Total { rows, matched, missed, in_view, contradicted, predicted, not_modelled, inputs } = *total;
     let card = |label: &str, count, note: String, verdict: &str| {
@@ -131,7 +131,7 @@ fn item(paper: &str, reading: &Reading) -> Item {
     }
 }
 
-/// `figure9a` as "Figure 9a"; what has no number of the paper's, such as `galaxy-s22`, as words with capital letters.
+/// `figure9a` as "Figure 9a"; names that do not come from the paper, such as `galaxy-s22`, as capitalised words.
 fn heading(artefact: &str) -> String {
     let (word, number) = artefact.split_at(artefact.find(|c: char| c.is_ascii_digit()).unwrap_or(artefact.len()));
     if ["table", "figure", "section"].contains(&word) {
@@ -146,10 +146,10 @@ const ALT: &str = "Every number that is judged by its error, simulated against r
 /// A number that is judged: its row, the paper's and ours.
 type Judged<'c> = (&'c ComparedCell, f64, f64);
 
-/// The overview; `None` where no number is judged.
+/// The overview; `None` if no number is judged.
 ///
 /// # Errors
-/// A overview that cannot be drawn.
+/// An overview that cannot be drawn.
 pub(super) fn overview(cells: &[ComparedCell]) -> Result<Option<Drawn>, FigureError> {
     let judged: Vec<Judged<'_>> = cells.iter().filter_map(judged).collect();
     let Some(ends) = range(judged.iter().flat_map(|(_, paper, ours)| [*paper, *ours])) else { return Ok(None) };
@@ -164,7 +164,7 @@ pub(super) fn overview(cells: &[ComparedCell]) -> Result<Option<Drawn>, FigureEr
     Ok(Some(Drawn { alt: ALT.to_owned(), svg: overview.render()?.svg }))
 }
 
-/// A mark for each number at `at`, by its paper, over the line on which both are the same and those [`OK`] off it.
+/// A mark for each number at `at`, by its paper, over the line where both are equal and those [`OK`] away from it.
 fn marks(judged: &[Judged<'_>], ends: [f64; 2], same: fn(f64) -> f64, at: fn(f64, f64) -> f64) -> Lines {
     let line = |name: &str, factor: f64| Series::new(name, ends.map(|end| (end, same(end) * factor))).unmarked();
     let within = format!("{:.0}% off", OK * 100.0);
@@ -184,7 +184,8 @@ fn marks(judged: &[Judged<'_>], ends: [f64; 2], same: fn(f64) -> f64, at: fn(f64
     lines
 }
 
-/// The number of a row that is judged by its error; counts are met exactly or not at all, and would stretch the axes.
+/// The number of a row that is judged by its error; counts either match exactly or not at all, and
+/// would stretch the axes.
 fn judged(cell: &ComparedCell) -> Option<Judged<'_>> {
     let (Claim::Value(Some(paper)), Some(Answer::Number(ours))) = (&cell.claim, &cell.answer) else { return None };
     let is_judged =

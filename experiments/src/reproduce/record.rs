@@ -1,4 +1,4 @@
-//! What a reproduction tells of itself: the record in its folder, and the report for a terminal.
+//! The description of a reproduction: the record in its folder, and the report for a terminal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use crate::papers::{Answer, Claim, ComparedCell, Reading, Reference, Role, Verdi
 use crate::quantities::{counted, more};
 use crate::{CommandError, Result, measured};
 
-/// The calibrations that artefacts use: their digests and what of them was fitted; and the measured values that they read.
+/// The calibrations that artefacts use, with digests and fitted constants, and the measurements that they read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Calibrations {
     pub(super) digests: BTreeMap<String, String>,
@@ -27,10 +27,10 @@ pub(super) struct Calibrations {
 }
 
 impl Calibrations {
-    /// Of these artefacts, each file once and in order.
+    /// The calibrations of these artefacts, each file once and in order.
     ///
     /// # Errors
-    /// A name that no calibration has, or one that does not load.
+    /// An unknown calibration, or one that does not load.
     pub(super) fn of(artefacts: &[Artefact]) -> Result<Self> {
         let named = |names: fn(&Artefact) -> &'static [&'static str]| -> BTreeSet<&str> {
             artefacts.iter().flat_map(names).copied().collect()
@@ -53,7 +53,7 @@ impl Calibrations {
             add(system.entries(), system.file, system.digest);
         }
         for place in named(|artefact| artefact.measured) {
-            // What was never committed is measured first, and read by no run before that.
+            // A measurement that was never committed is read by no run until it has been made.
             let source = measured::source(place).ok();
             all.measured.extend(source.map(|(file, digest)| (file.to_owned(), digest)));
         }
@@ -76,10 +76,10 @@ struct Declared<'a> {
 
 /// The command that writes the record.
 pub(super) const COMMAND: &str = "reproduce";
-/// The key of what was asked for.
+/// The record's key for the selection.
 pub(super) const SELECTION: &str = "selection";
 
-/// What of the record says whose the folder is: the selection is not of it.
+/// The part of the record that identifies the folder, without the selection.
 pub(super) fn owner(options: &ReproduceOptions) -> Map<String, Value> {
     let shard = options.shard.map(|shard| shard.to_string());
     let keys = [
@@ -93,7 +93,7 @@ pub(super) fn owner(options: &ReproduceOptions) -> Map<String, Value> {
     keys.into_iter().chain(trace).chain(learn).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// The part of the record that says what was asked for.
+/// The part of the record with the selection.
 pub(super) fn selection(selectors: &[String]) -> Map<String, Value> {
     Map::from_iter([(SELECTION.to_owned(), json!(selectors))])
 }
@@ -142,9 +142,9 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
     Ok(record)
 }
 
-/// Rows of a kind that did not match, at most.
+/// The most rows listed per kind of miss.
 const MISSES: usize = 20;
-/// Reasons for having no answer, at most.
+/// The most reasons listed for missing answers.
 const REASONS: usize = 12;
 
 /// The report as text.
@@ -190,8 +190,8 @@ fn roles(text: &mut String, tallies: &[Tally]) {
     }
 }
 
-/// What did not match, by what it is judged by: accuracies by points, all else by its error. What contradicts its paper is
-/// no miss.
+/// The rows that do not match, sorted by how they are judged: accuracies by points, all others by error. Rows that
+/// contradict their paper do not count as misses.
 fn misses(text: &mut String, cells: &[ComparedCell]) {
     let missed = cells.iter().filter(|cell| matches!(cell.verdict, Verdict::Off | Verdict::Fails) && cell.counts());
     let (accuracies, others): (Vec<_>, Vec<_>) = missed.partition(|cell| cell.points.is_some());
@@ -205,7 +205,7 @@ fn misses(text: &mut String, cells: &[ComparedCell]) {
     list(text, &heading, accuracies, |cell| points(cell).abs(), |cell| format!("{:+.1} pts", points(cell)));
 }
 
-/// Rows that did not match, the one that is farthest by `distance` first, each with its `measure` in words.
+/// Rows that do not match, the one with the largest `distance` first, each with its `measure` in words.
 fn list(
     text: &mut String,
     heading: &str,
@@ -225,7 +225,7 @@ fn list(
     *text += &more("  … ", missed.len(), MISSES, " in cells.csv");
 }
 
-/// "2531 MB, the paper 908"; of an order, whose words are the paper's, that it is false.
+/// "2531 MB, the paper 908"; for an order, the paper's words and that it is false.
 fn beside(cell: &ComparedCell) -> String {
     if let (Claim::Order(words), Some(Answer::Order(holds))) = (&cell.claim, &cell.answer) {
         let words = if words.is_empty() { String::new() } else { format!(" '{words}'") };
@@ -264,18 +264,18 @@ mod tests {
     #[test]
     fn the_worst_miss_comes_first_and_reasons_are_counted() {
         let reference = Reference::load().unwrap();
-        // As if nobody had looked, and nothing contradicted another.
+        // As if no row had been in view, and none contradicted another.
         let plain = |row: &ReferenceRow| ReferenceRow { status: row.role().into(), contradicted: false, ..row.clone() };
         let cell = |id: &str, answer| ComparedCell::new(&plain(reference.row(id).unwrap()), answer).unwrap();
         let mut cells = vec![
-            // (1.2 − 1) / 1 = +20%, (10 − 20) / 20 = −50%, 9 ≥ 8 holds.
+            // (1.2 − 1) / 1 = +20%, (10 − 20) / 20 = −50%, 9 ≥ 8 is true.
             cell("sage/figure2/mobilenetv2/training/memory", Answer::Number(1.2)),
             cell("sage/figure8/resnet50/sage/minimum-memory-reduction", Answer::Number(10.0)),
             cell("sage/introduction/bert-small/training/memory", Answer::Number(9.0)),
             cell("sage/section5/all/fp16/memory-reduction", Answer::NotModelled("later".into())),
             cell("sage/figure10/rtx-3090-vs-phones/throughput/ratio", Answer::NotModelled("later".into())),
         ];
-        // (0.9 − 1) / 1 = −10% beside our +20%.
+        // (0.9 − 1) / 1 = −10%, compared with our +20%.
         cells[0].null = Some(0.9);
         let text = text(&tallies(&cells, &Errors::default()), &cells, &[], &["comparison: later".into()], &reference);
         let expected = "\
@@ -296,7 +296,7 @@ sage, check: on 1 row the null baseline is nearer than this model (10.0% off, ou
 
 comparison: later
 ";
-        // fit: errors 0.5, 1 and 1 (two are not modelled), median 1; check: 0.2 alone.
+        // fit: errors 0.5, 1 and 1 (two are not modelled), median 1; check: only 0.2.
         assert_eq!(text, expected);
     }
 
@@ -307,8 +307,8 @@ comparison: later
         let of = |method: &str| row(&format!("daf/table1/resnet18-cifar10/{method}/accuracy"));
         let rows = [of("original"), of("daf"), of("fixed8"), row("sage/section5/all/fp16/memory-reduction")];
         let paper = |place: usize| rows[place].number().unwrap();
-        // Ours is 10 points below the paper's throughout, and DAF's 1.5 points more, Fixed 8's 2.5 points less: 8.5 of about
-        // 90 is −9%, no relative error to speak of. 30 for 40 is −25%.
+        // Ours is 10 points below the paper's throughout, and DAF's 1.5 points more, Fixed 8's 2.5 points less: 8.5 of
+        // about 90 is −9%, a negligible relative error. 30 for 40 is −25%.
         let answers = [
             Answer::Input(paper(0) - 10.0),
             Answer::Number(paper(1) - 8.5),

@@ -1,4 +1,4 @@
-//! What is asked for: options, and the rows and artefacts that they select.
+//! The options of `reproduce`, and the rows and artefacts that they select.
 
 use std::path::PathBuf;
 
@@ -13,36 +13,36 @@ use crate::progress::word;
 use crate::trace_table::{Holds, Reader};
 use crate::work::{Shard, WorkOptions};
 
-/// What `reproduce` is asked for.
+/// The options of `reproduce`.
 #[derive(Clone, Debug, Default, Args)]
 #[command(after_help = include_str!("../../help/reproduce.txt"))]
 pub struct ReproduceOptions {
-    /// `all`, a paper, `comparison`, or the beginning of an id such as sage/table1 [default: all]
+    /// `all`, a paper, `comparison`, or a prefix of an id such as sage/table1 [default: all]
     #[arg(value_name = "SELECTOR")]
     pub selectors: Vec<String>,
-    /// Where it goes, and how it is done
+    /// Output folder and execution
     #[command(flatten)]
     pub work: WorkOptions,
-    /// Runs only every N-th artefact from the I-th on, for `haversack merge`
+    /// Run only every N-th artefact, beginning with the I-th, for `haversack merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// A table of `trace import` or `trace generate`: artefacts of users and their apps show its users; their results are
-    /// not the paper's setting, and say so
+    /// Table of `trace import` or `trace generate`: artefacts about users and their apps show its users instead of the
+    /// paper's setting, and are marked so
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// The seed of all randomness
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Trains the networks that accuracies are of again, with one seed; otherwise what was committed is drawn
+    /// Train networks for accuracies again, with one seed; otherwise committed results are used
     #[arg(long)]
     pub learn: bool,
-    /// Runs everything with every seed, trains again what was committed, and writes it as PAPER/ARTEFACT.toml
+    /// Run everything with every seed, repeat committed trainings, and write them as PAPER/ARTEFACT.toml
     #[arg(long)]
     pub full: bool,
 }
 
 impl ReproduceOptions {
-    /// Refuses a trace that none of the `chosen` artefacts would look at, and one that there is not.
+    /// Refuses a trace that none of the `chosen` artefacts uses, or that does not exist.
     pub(super) fn check<'a>(
         &self,
         all: &[Artefact],
@@ -72,7 +72,7 @@ impl ReproduceOptions {
         self.learn && !self.full
     }
 
-    /// The command that goes on where this one was stopped.
+    /// The command that resumes this one.
     pub(super) fn to_go_on(&self) -> String {
         let mut command = "haversack reproduce".to_owned();
         self.selectors.iter().for_each(|selector| command += &format!(" {selector}"));
@@ -91,25 +91,25 @@ impl ReproduceOptions {
     }
 }
 
-/// The word for everything.
+/// The selector for everything.
 pub(super) const ALL: &str = "all";
 
-/// The selected rows, in the order of the reference, and the selected artefacts that have none.
+/// The selected rows, in the order of the reference, and the selected artefacts without rows.
 #[derive(Clone, Debug)]
 pub struct Selection<'r> {
     /// The rows.
     pub rows: Vec<&'r ReferenceRow>,
-    /// Artefacts without rows: pictures of a paper that prints no number of them, and the comparison.
+    /// Artefacts without rows: pictures without printed numbers, and the comparison.
     pub without_rows: Vec<&'r Artefact>,
-    /// The selectors, as they were given; `all` where none was.
+    /// The selectors as given; `all` if there were none.
     pub selectors: Vec<String>,
 }
 
 impl<'r> Selection<'r> {
-    /// What `selectors` select together; no selector means all.
+    /// Selects everything that any of `selectors` matches; no selector means all.
     ///
     /// # Errors
-    /// A selector that selects nothing, with the valid one most like it.
+    /// A selector that matches nothing, with the most similar valid one.
     pub fn new(reference: &'r Reference, artefacts: &'r [Artefact], selectors: &[String]) -> Result<Self> {
         let selectors = if selectors.is_empty() { vec![ALL.to_owned()] } else { selectors.to_vec() };
         let bare = || artefacts.iter().filter(|artefact| reference.of(artefact.paper, artefact.id).next().is_none());
@@ -137,7 +137,7 @@ impl<'r> Selection<'r> {
     }
 }
 
-/// The id that a row of the artefact would begin with.
+/// The prefix that the id of a row of the artefact would have.
 fn place(artefact: &Artefact) -> String {
     format!("{}/{}/", artefact.paper, artefact.id)
 }
@@ -154,7 +154,7 @@ fn selects(selector: &str, paper: &str, id: &str) -> bool {
         })
 }
 
-/// The valid selector that begins with `selector`, or is most like it, among those with as many parts.
+/// The valid selector that begins with `selector`, or is most similar to it, among those with the same number of parts.
 fn nearest<'a>(
     reference: &Reference,
     without_rows: impl Iterator<Item = &'a Artefact>,
@@ -235,7 +235,7 @@ mod tests {
         let comparison = Selection::new(&reference, ARTEFACTS, &["comparison".into()]).unwrap();
         assert!(comparison.rows.is_empty());
         assert_eq!(bare(&comparison), ["comparison/fronts"]);
-        // sage/figure3 has no row in the reference, and is selected as if it had.
+        // sage/figure3 has no row in the reference, but can be selected all the same.
         let picture = Selection::new(&reference, ARTEFACTS, &["sage/figure3".into()]).unwrap();
         assert!(picture.rows.is_empty());
         assert_eq!(bare(&picture), ["sage/figure3"]);

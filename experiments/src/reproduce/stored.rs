@@ -1,7 +1,7 @@
-//! A finished artefact on the disc: `<paper>/<artefact>.json` beside its figure and its table.
+//! A finished artefact on disk: `<paper>/<artefact>.json`, next to its figure and its table.
 //!
-//! From it `cells.csv` and the page are made anew: when more artefacts are reproduced into the folder, when a run goes on
-//! where one was stopped, and when shards are merged.
+//! `cells.csv` and the page are regenerated from these files: when more artefacts are reproduced into the folder, when
+//! a run is resumed, and when shards are merged.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,11 +18,11 @@ use crate::papers::{Reference, cells, committed};
 use crate::work::THIS_BUILD;
 use crate::{CommandError, Result};
 
-/// All that an artefact's answers depend on.
+/// Everything that an artefact's answers depend on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MadeWith {
     version: String,
-    /// Other builds may answer otherwise.
+    /// Other builds may give other answers.
     #[serde(default)]
     build: String,
     seed: u64,
@@ -34,13 +34,13 @@ pub(super) struct MadeWith {
     trace: Option<String>,
     calibrations: BTreeMap<String, String>,
     reference: BTreeMap<String, String>,
-    /// Measured values that were read.
+    /// The measurements that were read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     measured: BTreeMap<String, String>,
 }
 
 impl MadeWith {
-    /// What `artefact` is made with by this program; `None` is one that nobody has modelled.
+    /// The dependencies of `artefact` in this program; `None` is an artefact that is not modelled.
     pub(super) fn now(options: &ReproduceOptions, artefact: Option<&Artefact>, reference: &Reference) -> Result<Self> {
         let calibrations = artefact.map_or_else(|| Ok(Calibrations::default()), |one| Calibrations::of(&[*one]))?;
         let trace = options.trace.as_deref().filter(|_| artefact.is_some_and(|artefact| artefact.takes_trace));
@@ -79,7 +79,7 @@ pub(super) struct Stored {
     figure_title: Option<String>,
     /// All rows of the artefact, as `cells.csv` has them.
     cells: String,
-    /// The ids of those that were selected.
+    /// The ids of the selected rows.
     pub(super) selected: Vec<String>,
     notes: Notes,
     summary: Vec<String>,
@@ -104,7 +104,7 @@ impl Stored {
         })
     }
 
-    /// The artefact in the folder `root`; `None` if it is not there, or not whole.
+    /// Reads the artefact from the folder `root`; `None` if it is missing or incomplete.
     pub(super) fn read(root: &Path, task: &Task<'_>) -> Option<Self> {
         let text = std::fs::read_to_string(root.join(name(task.paper, task.artefact))).ok()?;
         serde_json::from_str(&text).ok()
@@ -114,7 +114,7 @@ impl Stored {
         Ok(format!("{}\n", serde_json::to_string_pretty(self).map_err(CommandError::failed)?))
     }
 
-    /// The artefact as if it had just run, with the rows of `task` selected; `None` if it has other rows.
+    /// The artefact as if it had just run, with the rows of `task` selected; `None` if its rows differ.
     pub(super) fn finished<'r>(&self, task: &Task<'r>, reference: &Reference) -> Option<Finished<'r>> {
         let cells = committed::read(&name(task.paper, task.artefact), &self.cells, reference).ok()?;
         if !cells.iter().map(|cell| &cell.id).eq(task.rows.iter().map(|row| &row.id)) {
@@ -137,13 +137,13 @@ impl Stored {
 
 /// An artefact of the folder.
 pub(super) struct Part<'r> {
-    /// Whether this run was asked for it.
+    /// Whether this run selected it.
     pub(super) is_asked: bool,
     pub(super) work: Work<'r>,
 }
 
 impl Part<'_> {
-    /// Its paper, and its own name.
+    /// Its paper, and its id.
     pub(super) fn id(&self) -> [&str; 2] {
         match &self.work {
             Work::Run(task) => [task.paper, task.artefact],
@@ -158,26 +158,27 @@ impl Part<'_> {
     }
 }
 
-/// What is left to do of an artefact.
+/// The remaining work on an artefact.
 pub(super) enum Work<'r> {
-    /// All of it.
+    /// It has to be run.
     Run(Task<'r>),
-    /// Nothing: it was finished before.
+    /// Nothing: it is finished.
     Kept(Finished<'r>),
 }
 
 /// The artefacts of a folder, in the order of the reference, those without rows last.
 pub(super) struct Holdings<'r> {
     pub(super) parts: Vec<Part<'r>>,
-    /// Whether the folder keeps rows that this run was not asked for.
+    /// Whether the folder keeps rows that this run did not select.
     pub(super) keeps_more: bool,
 }
 
 impl<'r> Holdings<'r> {
-    /// What `asked` and the folder `root` come to together, of which the record names the artefacts `recorded`.
+    /// Combines the selection `asked` with the folder `root`, whose record lists the artefacts `recorded`.
     ///
     /// # Errors
-    /// Artefacts in the folder that were made with something else and are not asked for, unless they may be overwritten.
+    /// Artefacts in the folder that were made with other dependencies and are not selected, unless they
+    /// may be overwritten.
     pub(super) fn new(sources: Sources<'r>, asked: &Selection<'r>, root: &Path, recorded: &[String]) -> Result<Self> {
         let Sources { options, artefacts, reference, .. } = sources;
         let mut asked = in_turn(options, tasks(reference, asked, artefacts));
@@ -230,13 +231,13 @@ impl<'r> Holdings<'r> {
     }
 }
 
-/// The artefacts of the shard, if only one is asked for: by turns, as costly ones stand together.
+/// The artefacts of the shard, if one is given. They are dealt out in turn, because costly ones are neighbours.
 fn in_turn<'r>(options: &ReproduceOptions, tasks: Vec<Task<'r>>) -> Vec<Task<'r>> {
     let is_turn = |place: usize| options.shard.is_none_or(|shard| shard.is_turn(place));
     tasks.into_iter().enumerate().filter(|(place, _)| is_turn(*place)).map(|(_, task)| task).collect()
 }
 
-/// The first of the names, and how many more there are.
+/// The first names, and the number of the others.
 fn few(names: &[String]) -> String {
     let first = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > 3 { format!("{first} and {} more artefacts", names.len() - 3) } else { first }

@@ -1,4 +1,4 @@
-//! One artefact of a selection: run, judged, and its files written as soon as it is done.
+//! One artefact of a selection: it is run and judged, and its files are written as soon as it is done.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,17 +22,17 @@ use crate::{Cache, CommandError, Result, interrupt};
 pub(super) struct Task<'r> {
     pub(super) paper: &'static str,
     pub(super) artefact: &'r str,
-    /// What simulates it.
+    /// Its simulation.
     pub(super) model: Option<&'r Artefact>,
-    /// Why nothing does.
+    /// The reason why it has no simulation.
     reason: String,
     pub(super) rows: Vec<&'r ReferenceRow>,
-    /// Which of the rows were asked for.
+    /// For each row, whether it is selected.
     pub(super) selected: Vec<bool>,
 }
 
 impl Task<'_> {
-    /// Selects the rows called `ids`, too; whether one of them was not selected before.
+    /// Also selects the rows with these ids; returns whether one of them was not selected before.
     pub(super) fn select(&mut self, ids: &[String]) -> bool {
         let mut is_more = false;
         for (row, selected) in self.rows.iter().zip(&mut self.selected) {
@@ -74,7 +74,7 @@ pub(super) fn tasks<'r>(
     of_paper.chain(without_rows).collect()
 }
 
-/// What every task needs.
+/// Shared by all tasks.
 pub(super) struct TaskSetting<'s> {
     pub(super) options: &'s ReproduceOptions,
     pub(super) reference: &'s Reference,
@@ -127,7 +127,7 @@ impl TaskSetting<'_> {
             Err(error) => {
                 let reason = format!("{error:#}");
                 finished.cells = task.rows.iter().map(|row| ComparedCell::not_modelled(row, &reason)).collect();
-                // What nobody has trained is no fault: as any row without an answer it says what is lacking.
+                // A missing training is not a fault: like any row without an answer, the row states what is lacking.
                 let is_fault = error.downcast_ref::<Lacking>().is_none();
                 let told = if is_fault { &mut finished.faults } else { &mut finished.notes.misses };
                 told.extend(task.model.map(|_| reason));
@@ -161,7 +161,8 @@ impl TaskSetting<'_> {
         Ok(Some((figure.title, rendered)))
     }
 
-    /// What was measured of all that the artefact has read, a sentence each; and its own, if this run measured or learned it.
+    /// A sentence about each measurement that the artefact has read; and its own measurement, if this run made it
+    /// or trained for it.
     fn measured(
         &self,
         artefact: Option<&Artefact>,
@@ -171,7 +172,7 @@ impl TaskSetting<'_> {
         let learned = learned.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut own = None;
         if artefact.measured.contains(&artefact.place().as_str()) {
-            // What this run has measured stands in the cache, unless the artefact had no need of it.
+            // Measurements of this run are in the cache, unless the artefact did not need them.
             let anew = || self.cache.get(measured_key(&artefact.place()), || Err::<Measured, _>(())).ok();
             own = if self.options.full { anew() } else { None };
             if own.is_none() && !learned.is_empty() {
@@ -183,7 +184,7 @@ impl TaskSetting<'_> {
         let is_anew = |place: &str| own.as_ref().filter(|_| place == artefact.place());
         let found = |place: &&str| match is_anew(place) {
             Some(own) => Some(Arc::clone(own)),
-            // Trainings that were committed are not drawn where others were made.
+            // Committed trainings are not used if others were made.
             None => measured::committed(place)
                 .ok()
                 .filter(|found| learned.is_empty() || found.trainings.is_empty())
@@ -192,7 +193,7 @@ impl TaskSetting<'_> {
         (artefact.measured.iter().filter_map(found).map(|measured| format!("{measured}.")).collect(), own)
     }
 
-    /// The outcome, or why there is none; what was learned goes to `learned`.
+    /// The outcome, or the reason why there is none; trainings are added to `learned`.
     fn simulate(&self, task: &Task<'_>, learned: &Mutex<Vec<Training>>) -> Result<Outcome, ArtefactError> {
         let artefact = task.model.ok_or_else(|| ArtefactError::msg(task.reason.clone()))?;
         let context = Context {
@@ -212,12 +213,12 @@ impl TaskSetting<'_> {
     }
 }
 
-/// Whose an artefact is that shows the users of a trace.
+/// A description of the trace whose users an artefact shows.
 fn of_trace(trace: &Path) -> String {
     format!("users of {}, not the paper's", trace.display())
 }
 
-/// An artefact that has run, or that nobody has modelled.
+/// An artefact that has run, or that is not modelled.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Finished<'r> {
     pub(super) paper: &'static str,
@@ -225,7 +226,7 @@ pub(super) struct Finished<'r> {
     pub(super) about: &'static str,
     /// The devices that it loads.
     pub(super) devices: &'static [&'static str],
-    /// The figure's title, where there is a figure.
+    /// The figure's title, if it has a figure.
     pub(super) figure_title: Option<String>,
     /// All cells of the artefact, each with whether it is selected.
     pub(super) cells: Vec<ComparedCell>,
@@ -241,7 +242,7 @@ impl Finished<'_> {
     }
 }
 
-/// One cell for each row, in their order, and what is wrong with the outcome.
+/// One cell for each row, in their order, and the faults of the outcome.
 pub(super) fn assembled(
     rows: &[&ReferenceRow],
     outcome: &Outcome,
@@ -278,7 +279,7 @@ pub(super) fn assembled(
     (cells, faults)
 }
 
-/// The cell of a row, or what is wrong with its answer.
+/// The cell of a row, or the fault in its answer.
 fn answered(row: &ReferenceRow, answer: Option<Answer>, readings: &Readings) -> Result<ComparedCell, String> {
     let Some(answer) = answer else { return Ok(ComparedCell::not_modelled(row, "the artefact gives no answer")) };
     let is_order = matches!(row.claim, Claim::Order(_)) && !matches!(answer, Answer::NotModelled(_));
@@ -286,7 +287,7 @@ fn answered(row: &ReferenceRow, answer: Option<Answer>, readings: &Readings) -> 
     ComparedCell::new(row, answer).map_err(|error| error.to_string())
 }
 
-/// What was said of each row; what was said of no row of the artefact, or twice, is a fault.
+/// The remark about each row; a remark about an unknown row, or a second one, is a fault.
 fn by_row<'o, T>(
     rows: &[&ReferenceRow],
     said: &'o [(String, T)],

@@ -1,5 +1,5 @@
-//! All artefacts of a folder, and the files that tell of them together: `cells.csv`, `index.html`, `run.json`; and those
-//! of the folders of shards in one.
+//! All artefacts of a folder, and the files about them together: `cells.csv`, `index.html`, `run.json`; also merges the
+//! folders of shards.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::{CommandError, Result};
 
 const PAGE: &str = "index.html";
 
-/// The files of a folder that has those of these artefacts, by name.
+/// The files of a folder with these artefacts' files, by name.
 pub(super) fn names(of_artefacts: impl Iterator<Item = String>) -> Vec<String> {
     let names: BTreeSet<String> = [CELLS, PAGE].map(str::to_owned).into_iter().chain(of_artefacts).collect();
     names.into_iter().collect()
@@ -26,21 +26,21 @@ pub(super) fn names(of_artefacts: impl Iterator<Item = String>) -> Vec<String> {
 /// All artefacts of a folder.
 pub(super) struct Whole<'a> {
     pub(super) sources: Sources<'a>,
-    /// All that was ever asked for.
+    /// The selection of this run and of earlier ones.
     pub(super) selection: &'a Selection<'a>,
     pub(super) finished: &'a [Finished<'a>],
 }
 
 impl Whole<'_> {
-    /// Writes the files, and deletes what the record listed and nobody stands for any more; the report is of all
-    /// artefacts but those that are `kept` beside what was asked for.
+    /// Writes the files, and deletes those listed in the record that no artefact has any more; the report covers all
+    /// artefacts except those that are only `kept` and were not selected.
     pub(super) fn write(&self, folder: &Folder, owned: &OutputFolder, kept: &[usize]) -> Result<Reproduction> {
         let calibrations = &self.calibrations()?;
         let content = Content::new(self.sources, calibrations, self.selection, self.finished);
         folder.write(CELLS, &cells::table(&content.cells).map_err(CommandError::failed)?.to_csv())?;
         folder.write(PAGE, &page::page(&content, folder)?.render().map_err(CommandError::failed)?)?;
         let written = names(self.finished.iter().flat_map(|f| folder::names(f.paper, f.artefact)));
-        // What took long to find is there for those that failed, until they are run again.
+        // After a failure, findings that took long to compute stay until the failed artefacts are run again.
         let has_failed = self.finished.iter().any(|finished| !finished.faults.is_empty());
         let written = written.into_iter().chain((has_failed && self.sources.options.full).then(|| KEPT.to_owned()));
         let outputs: Vec<String> = written.filter(|name| owned.path(name).is_file()).collect();
@@ -76,10 +76,11 @@ fn reproduction(content: &Content<'_>, finished: &[Finished<'_>]) -> Reproductio
     }
 }
 
-/// Merges the folders of all shards of one reproduction, to the same bytes as one run, and prints the report.
+/// Merges the folders of all shards of one reproduction, and prints the report; the result is identical
+/// to an unsharded run.
 ///
 /// # Errors
-/// A folder that holds no reproduction, shards of different ones, artefacts that are missing or there twice; all before
+/// A folder that does not contain a reproduction, shards of different ones, missing or duplicate artefacts; all before
 /// anything is written. A folder that cannot be written.
 pub fn merge(
     MergeOptions { shards: folders, out, overwrite }: &MergeOptions,
@@ -108,7 +109,7 @@ pub fn merge(
     print(&Whole { sources, selection: &selection, finished: &finished }.write(&opened, &owned, &[])?)
 }
 
-/// What all folders were asked for.
+/// The options that all folders were made with.
 fn common(folders: &[PathBuf]) -> Result<ReproduceOptions> {
     let mut common: Option<(ReproduceOptions, &Path)> = None;
     for folder in folders {
@@ -129,7 +130,7 @@ fn common(folders: &[PathBuf]) -> Result<ReproduceOptions> {
     common.map(|(options, _)| options).ok_or_else(nothing)
 }
 
-/// What a folder's record says that was asked for.
+/// The options that a folder was made with, from its record.
 fn asked(folder: &Path) -> Result<ReproduceOptions> {
     let path = folder.join(RECORD);
     let wrong = |why: &str| CommandError::Input(format!("{}: {why}", path.display()));
@@ -149,7 +150,7 @@ fn asked(folder: &Path) -> Result<ReproduceOptions> {
     })
 }
 
-/// The artefact, and the one folder that holds it.
+/// The artefact, and the only folder that contains it.
 fn find<'r, 'f>(sources: Sources<'r>, task: &Task<'r>, folders: &'f [PathBuf]) -> Result<(&'f Path, Finished<'r>)> {
     let Sources { options, reference, .. } = sources;
     let place = format!("{}/{}", task.paper, task.artefact);

@@ -1,6 +1,6 @@
-//! Budgets in bytes: what a percentage is of, and what is short where a budget stands beside a trace of budgets.
+//! Budgets in bytes: resolves percentages, and combines a budget with a trace of budgets.
 //!
-//! The least budget with which a plan works.
+//! Also finds the least budget with which a plan works.
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_training::{Budgets, Job, Observe, RunError, Wall, least_memory, least_that_works, simulate};
@@ -9,16 +9,16 @@ use super::{Plan, PlanError};
 use crate::scenario::{BudgetReference, Resolved, Step, size_text};
 use crate::{Budget, Cache, Key, Scenario};
 
-/// What budgets in percent are of; `None` if none is given in percent.
+/// The reference of budgets in percent; `None` if none is given in percent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct References {
-    /// All that `original` needs.
+    /// The memory that `original` needs.
     pub memory: Option<Bytes>,
-    /// What the saved tensors take that `original` keeps, all of them, at the end of forward.
+    /// The memory of all saved tensors of `original` at the end of forward.
     pub activations: Option<Bytes>,
 }
 
-/// The budgets of the run, and what those in percent are of.
+/// The budgets of the run, and the reference of those in percent.
 pub(super) fn of(resolved: &Resolved, cache: &Cache) -> Result<(Budgets, References), PlanError> {
     let scenario = &resolved.scenario;
     let mut needs = Needs { original: original(resolved), cache, found: References::default() };
@@ -29,7 +29,7 @@ pub(super) fn of(resolved: &Resolved, cache: &Cache) -> Result<(Budgets, Referen
     for step in resolved.trace.iter() {
         let needed = needs.memory(step.budget)?;
         let wall = given.map_or(needed, |given| given.min(needed));
-        // What holds from the start is the budget itself: a wall takes hold only after an operator.
+        // A budget from the start must be set directly: a wall takes effect only after an operator.
         if step.at == Nanos::ZERO {
             memory = Some(wall);
         }
@@ -45,7 +45,7 @@ pub(super) fn of(resolved: &Resolved, cache: &Cache) -> Result<(Budgets, Referen
     Ok((budgets, needs.found))
 }
 
-/// What `original` needs, found out where a budget is a percentage of it.
+/// The needs of `original`, computed if a budget is a percentage of them.
 struct Needs<'a> {
     original: Scenario,
     cache: &'a Cache,
@@ -72,14 +72,14 @@ impl Needs<'_> {
         Ok(budget.of(self.found.activations.unwrap_or_default()))
     }
 
-    /// Of all who share the cache, the first asks the run of `original`.
+    /// The `original` run is computed once per cache.
     fn once(&self, what: &str, ask: impl Fn(&Plan) -> Result<Bytes, PlanError>) -> Result<Bytes, PlanError> {
         let key = format!("{what} {}", self.original.fingerprint(Key::ALL));
         Ok(*self.cache.get(key, || ask(&Plan::new(&self.original, self.cache)?))?)
     }
 }
 
-/// The scenario of which percentages are: that of `original` without budgets, on an idle device.
+/// The scenario that percentages refer to: `original` without budgets, on an idle device.
 fn original(resolved: &Resolved) -> Scenario {
     let asked = &resolved.scenario;
     let bare = Scenario::new(&asked.device, &asked.model);
@@ -104,16 +104,16 @@ fn original(resolved: &Resolved) -> Scenario {
     }
 }
 
-/// The keys that do not decide the least budget.
+/// The keys that do not affect the least budget.
 const INDIFFERENT: [Key; 6] =
     [Key::MemoryBudget, Key::BudgetWalls, Key::Trace, Key::TraceFrom, Key::TraceWindow, Key::Seed];
 
-/// The least budget that works, of the kind that is short.
+/// The least budget that works, of the kind that is too small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeastBudget {
-    /// Of all that the framework holds.
+    /// A memory budget of the framework.
     Memory(Bytes),
-    /// Of saved tensors alone: no memory budget would help.
+    /// A budget of saved tensors; no memory budget would help.
     Activations(Bytes),
 }
 
@@ -125,7 +125,7 @@ impl LeastBudget {
         }
     }
 
-    /// The sentence that tells the user, and how far below it `budgets` are where no wall is.
+    /// A sentence for the user: the least budget, and, unless there are walls, how far `budgets` are below it.
     pub fn advice(self, budgets: &Budgets) -> String {
         let (kind, flag, given) = match self {
             Self::Memory(_) => ("memory", "memory-budget", budgets.memory),
@@ -139,18 +139,18 @@ impl LeastBudget {
 }
 
 impl Plan {
-    /// The least memory budget that works, to a thousandth, whatever the plan's own; walls are left out.
+    /// The least memory budget that works, to a thousandth, regardless of the plan's own; walls are ignored.
     ///
     /// # Errors
-    /// What a run without a memory budget yields.
+    /// The error of a run without a memory budget.
     pub fn least_memory(&self) -> Result<Bytes, RunError> {
         least_memory(&self.machine().without_limit(), &self.job_without_walls(), || self.policy())
     }
 
-    /// The least budget that works, of whichever kind is short. It is searched once a configuration.
+    /// The least budget that works, of the kind that is too small. It is searched once per configuration.
     ///
     /// # Errors
-    /// What a run without any budget yields.
+    /// The error of a run without any budget.
     pub fn least_budget(&self, cache: &Cache) -> Result<LeastBudget, RunError> {
         let decisive = Key::ALL.into_iter().filter(|key| !INDIFFERENT.contains(key));
         let key = self.scenario().fingerprint(decisive);
@@ -176,7 +176,7 @@ impl Plan {
         job
     }
 
-    /// The least activation budget that works where memory is not bounded.
+    /// The least activation budget that works without a memory budget.
     fn least_activations(&self) -> Result<Bytes, RunError> {
         let mut job = Job { observe: Observe::default(), ..self.job_without_walls() };
         job.budgets.memory = None;

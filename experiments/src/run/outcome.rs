@@ -1,4 +1,5 @@
-//! How a run ended, whatever became of it: a row of a sweep, or a candidate of `advise`; and why a right scenario has no run.
+//! The outcome of a run, whether it succeeded or not: a row of a sweep, or a candidate of `advise`; and the
+//! errors of planning.
 
 use haversack_devices::Bytes;
 use haversack_devices::text::aside;
@@ -11,7 +12,7 @@ use super::{LeastBudget, Plan, Results};
 use crate::Cache;
 use crate::scenario::{ScenarioError, workload};
 
-/// How a run ended.
+/// The way a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -20,7 +21,7 @@ pub enum Status {
     Ok,
     /// No plan fits its budgets.
     Infeasible,
-    /// Its values do not go together, such as a policy for DSPs and a device without one.
+    /// Its values do not fit together, such as a policy for DSPs and a device without one.
     Unsupported,
     /// The operating system ended it.
     Killed,
@@ -29,30 +30,30 @@ pub enum Status {
 }
 
 impl Status {
-    /// Its word in results.
+    /// Its name in results.
     pub fn word(self) -> &'static str {
         self.into()
     }
 }
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Outcome {
-    /// Whether there are figures, and if not why.
+    /// Whether there are results, and if not why.
     pub status: Status,
-    /// The figures; of a run that missed its time budget too.
+    /// The results, also of a run that exceeded its time budget.
     pub results: Option<Results>,
     /// The least memory budget that works, if its own does not.
     pub least_memory: Option<Bytes>,
-    /// Why it is not `ok`.
+    /// The reason, unless it is `ok`.
     pub reason: Option<String>,
-    /// Of what is infeasible, the least budget that works, in words.
+    /// If it is infeasible, the least budget that works, in words.
     pub advice: Option<String>,
 }
 
 impl Outcome {
-    /// Runs `plan`; whatever goes wrong is in the outcome.
+    /// Runs `plan`; errors become part of the outcome.
     pub fn of(plan: &Plan, cache: &Cache) -> Self {
         let record = match plan.run_within_device(cache) {
             Ok(record) => record,
@@ -76,7 +77,7 @@ impl Outcome {
         }
     }
 
-    /// A run that cannot be: its scenario is wrong, or what its budgets are percentages of cannot be had.
+    /// A run that is not possible: its scenario is wrong, or the reference of its percentages cannot be computed.
     pub fn refused(error: &PlanError) -> Self {
         let status = if matches!(error, PlanError::Scenario(_)) { Status::Unsupported } else { Status::Error };
         Self::without_results(status, error.to_string())
@@ -97,22 +98,22 @@ impl Outcome {
     }
 }
 
-/// Why there is no run.
+/// The reason why a run is not possible.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
     /// The scenario is wrong.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
-    /// A budget is a percentage of what cannot be had.
+    /// A budget is a percentage of the need of `original`, which does not run here.
     #[error("a percentage is of what the policy original needs, but original does not run here: {0}")]
     Need(RunError),
     /// No plan fits the budgets.
     #[error("{what}: {cause}; {advice}")]
     Infeasible {
-        /// What was tried.
+        /// The run that was tried.
         what: String,
-        /// Why it did not work.
+        /// The reason why it failed.
         cause: Box<RunError>,
         /// The least budget that works, in words.
         advice: String,
@@ -125,20 +126,20 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Whether the input is wrong or no plan fits, as opposed to a run that failed.
+    /// Whether the input is wrong or no plan fits, as opposed to a failed run.
     pub const fn is_input(&self) -> bool {
         !matches!(self, Self::Run(error) if !matches!(error, RunError::Policy(_) | RunError::NoTime(_)))
     }
 }
 
 impl Plan {
-    /// What to tell about a run that ended in `cause`: where memory was short, the least budget that works.
+    /// The error of a run that ended in `cause`: if memory was short, with the least budget that works.
     pub fn explain_failure(&self, cause: RunError, cache: &Cache) -> PlanError {
         if !cause.is_infeasible() {
             return PlanError::Run(cause);
         }
         let scenario = self.scenario();
-        // A number without a unit is bytes, and who writes so few of them has forgotten a sign.
+        // A number without a unit is bytes; such a small one was probably meant as a percentage.
         let meant = |bytes: Bytes| if bytes.0 <= 100 { aside(Some(&format!("{}%", bytes.0))) } else { String::new() };
         let within = |bytes: Option<Bytes>, kind: &str| bytes.map(|bytes| format!("{bytes} of {kind}{}", meant(bytes)));
         let budgets = [within(self.budgets.memory, "memory"), within(self.budgets.activations, "activations")];
@@ -181,7 +182,7 @@ impl Plan {
         self.infeasible(what, cause, cache, advice)
     }
 
-    /// That nothing fits, and what `advice` says of the least budget that works.
+    /// The error that no plan fits, with the advice on the least budget that works.
     fn infeasible(
         &self,
         what: String,

@@ -1,4 +1,4 @@
-//! The figures of a run as its JSON and a sweep's table name them.
+//! The results of a run, with the names used in JSON and in a sweep's table.
 
 use haversack_devices::Nanos;
 use haversack_memory::phone::PAGE;
@@ -12,13 +12,13 @@ use statrs::statistics::Statistics;
 use super::Plan;
 use crate::scenario::Covered;
 
-/// A run that ended, of which figures are.
+/// A run that ended, from which results are computed.
 struct Ended<'a> {
     plan: &'a Plan,
     record: &'a Record,
-    /// Zeros where the run was on no phone in use.
+    /// Zeros unless the run was on a phone in use.
     phone: PhoneReport,
-    /// A time that no plan beats which is as faithful.
+    /// A lower bound on the time of equally faithful plans, in seconds.
     bound: Option<f64>,
 }
 
@@ -28,7 +28,7 @@ impl Ended<'_> {
     }
 }
 
-/// Declares every figure once: its name, its type, and what it is of `run`.
+/// Declares every figure once: its name, its type, and its value for `run`.
 macro_rules! figures {
     ($run:ident; $($(#[$meta:meta])* $name:ident: $type:ty = $value:expr;)+) => {
         /// The figures of a run, in seconds, bytes and joules.
@@ -48,7 +48,8 @@ macro_rules! figures {
 
 figures! {
     run;
-    /// The whole iteration; with the times, the energy and their parts below the mean of the iterations after the first.
+    /// The whole iteration. This time, the times and energies below and their parts are means over the
+    /// iterations after the first.
     iteration_time_s: f64 = seconds(run.record.iteration);
     /// From the samples to the loss.
     forward_s: f64 = seconds(run.record.forward);
@@ -56,91 +57,95 @@ figures! {
     backward_s: f64 = seconds(run.record.backward);
     /// The update of the weights.
     update_s: f64 = seconds(run.record.update);
-    /// Samples a second.
+    /// Samples per second.
     samples_per_s: f64 = run.record.samples_per_second();
-    /// The most that is resident.
+    /// The peak of resident memory.
     peak_memory_bytes: u64 = run.record.peak_memory.0;
-    /// The same above what is resident before forward.
+    /// The same above the memory resident before forward.
     peak_growth_bytes: u64 = run.record.peak_growth.0;
-    /// The most that is held from the system: by the allocator, and by an arena.
+    /// The peak of memory reserved from the system, by the allocator and by an arena.
     reserved_bytes: u64 = run.record.reserved.0;
-    /// Whether what is resident is more at its peak than the device's system leaves, which only a run may take that ignores it.
+    /// Whether the resident peak exceeds the memory that the device's system leaves, which is possible only if the run
+    /// ignores that limit.
     #[serde(default)]
     exceeds_ram: bool = run.plan.exceeds_ram(run.plan.footprint(run.record));
-    /// The most that saved tensors take, in the form in which they are stored.
+    /// The peak of saved tensors, in the form in which they are stored.
     saved_peak_bytes: u64 = run.record.peak_saved.0;
-    /// The most that is in flight to and from a CPU that packs.
+    /// The peak of data in flight to and from a CPU that packs.
     staging_bytes: u64 = run.record.peak_staging.0;
-    /// Bytes of the arena that hold nothing, when it is fullest.
+    /// Unused bytes of the arena when it is fullest.
     fragmentation_bytes: u64 = run.record.arena.map_or(0, |arena| arena.reserved.0.saturating_sub(arena.stored.0));
     /// The mean of all iterations of the run.
     mean_iteration_s: f64 = seconds(run.record.iterations.iter().copied().sum()) / run.record.iterations.len().max(1) as f64;
-    /// Half of the width of the interval in which the mean of the iterations after the first is with 95%; `None` below three.
+    /// Half of the width of the 95% confidence interval of the mean of the iterations after the first; `None` for fewer
+    /// than three iterations.
     iteration_spread: Option<f64> = spread(&run.record.iterations);
     /// Every iteration of the run.
     iterations_s: Vec<f64> = run.record.iterations.iter().copied().map(seconds).collect();
-    /// How long the run went on after the end of the trace of a user, whose last values were held; zero without one.
+    /// How long the run continued after the end of a user's trace, with its last values; zero without a trace.
     trace_held_s: f64 = run.covered().map_or(0.0, |covered| seconds(covered.held(run.record.ended)));
-    /// Of what apps did during the run by their trace, the share that it does not tell and that was assumed; `None` without
-    /// one, or where they did nothing.
+    /// The fraction of app events during the run that are missing from the trace and were assumed; `None` without a
+    /// trace, or without events.
     trace_assumed_share: Option<f64> = run.covered().and_then(|covered| covered.assumed_share(run.record.ended));
-    /// Of all iterations, what the thread that trains slept for pages from flash; zero without a phone in use.
+    /// Total time that the training thread slept waiting for pages from flash, over all iterations; zero unless
+    /// on a phone in use.
     uninterruptible_s: f64 = seconds(run.phone.run.states.sleeping);
-    /// Of all iterations, what it was ready and not on a core.
+    /// Total time that the thread was runnable but not running, over all iterations.
     runnable_s: f64 = seconds(run.phone.run.states.runnable);
     /// The mean of all memory in use on the phone.
     system_used_bytes: u64 = run.phone.run.used_mean.0;
-    /// What its kernel has evicted.
+    /// Bytes evicted by its kernel.
     evicted_bytes: u64 = pages(run.phone.run.evicted());
-    /// What faults have read from flash.
+    /// Bytes that faults read from flash.
     flash_read_bytes: u64 = pages(run.phone.run.read_from_flash());
-    /// What the run writes to flash: swapped tensors, and what the kernel of a phone in use evicts to it.
+    /// Bytes that the run writes to flash: swapped tensors, and pages evicted by the kernel of a phone in use.
     flash_written_bytes: u64 = run.record.flash_written.0 + pages(run.phone.run.written_to_flash());
-    /// How often the low-memory killer has ended the process that trains.
+    /// The number of times that the low-memory killer ended the training process.
     kills: u64 = run.phone.kills.len() as u64;
-    /// How often it has ended apps.
+    /// The number of times that it ended apps.
     apps_killed: u64 = run.phone.apps_killed;
-    /// What the kernel of a phone in use saw; `None` on none.
+    /// Statistics of the kernel of a phone in use; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     phone: Option<PhoneResults> = PhoneResults::of(run.record);
     /// Energy of the iteration.
     energy_j: f64 = run.record.energy.0;
     /// The mean power of the iteration, above the idle device.
     mean_power_w: f64 = run.record.energy.0 / seconds(run.record.iteration).max(f64::MIN_POSITIVE);
-    /// What the process holds beside tensors: the context of a GPU, libraries, an interpreter.
+    /// The memory of the process besides tensors: the context of a GPU, libraries, an interpreter.
     process_bytes: u64 = run.plan.resolved.stack.process().0;
-    /// Seconds of the process on cores in a second, spinning or at work.
+    /// Core-seconds of the process per second, spinning or working.
     busy_cores: f64 = run.record.threads.all / seconds(run.record.iteration).max(f64::MIN_POSITIVE);
-    /// What of these the system's kernel takes.
+    /// The fraction of these spent in the system's kernel.
     kernel_share: f64 = run.record.threads.kernel / run.record.threads.all.max(f64::MIN_POSITIVE);
     /// Pages that the iteration touches for the first time.
     minor_faults: u64 = run.record.minor_faults;
-    /// The share of the time spent computing again.
+    /// The fraction of the time spent on recomputation.
     recompute_share: f64 = run.record.recompute_share();
     /// How faithful the gradients are.
     #[serde(default)]
     fidelity: FidelityClass = run.record.fidelity.class();
-    /// Gradients of weights that are not computed.
+    /// The number of weight gradients that are not computed.
     #[serde(default)]
     gradients_given_up: u64 = run.record.fidelity.gradients_given_up;
-    /// The fewest bits a value with which backward finds a saved tensor.
+    /// The fewest bits per value of any saved tensor that backward reads.
     #[serde(default)]
     least_bits: u64 = run.record.fidelity.least_bits.into();
-    /// Whose statistics batch normalisations take: `part` where each micro-batch its own, else `whole`.
+    /// The statistics that batch normalisation uses: `part` if each micro-batch its own, otherwise `whole`.
     #[serde(default)]
     batch_statistics: BatchStatistics = run.record.fidelity.batch_statistics.unwrap_or(BatchStatistics::Whole);
-    /// A time that no plan beats which is as faithful, and keeps off flash if this run does; `None` of
-    /// integers and where gradients are given up.
+    /// A lower bound on the time of plans that are equally faithful, and that do not use flash if this run does not;
+    /// `None` for integers and where gradients are given up.
     #[serde(default)]
     lower_bound_s: Option<f64> = run.bound;
-    /// How much longer the run takes, as a share of that.
+    /// How much longer the run takes, as a fraction of that bound.
     #[serde(default)]
     optimality_gap: Option<f64> = run.bound.map(|bound| seconds(run.record.iteration) / bound - 1.0);
     /// Samples of each micro-batch.
     micro_batches: Vec<u64> = run.record.micro_batches.clone();
     /// Seconds by part, in the order of [`Results::parts`].
     breakdown: Vec<f64> = run.record.breakdown.parts().into_iter().map(|(_, time)| seconds(time)).collect();
-    /// Shares of the iteration by what bounds them, in the order of [`Results::bounds`]; they sum to one.
+    /// Fractions of the iteration by the resource that bounds them, in the order of
+    /// [`Results::bounds`]; they sum to one.
     bound_by: Vec<f64> = run.record.bound_by.parts().map(|(_, time)| share(time, run.record.iteration)).to_vec();
 }
 
@@ -151,7 +156,7 @@ impl Results {
         Self::of(&Ended { plan, record, phone: record.phone.clone().unwrap_or_default(), bound })
     }
 
-    /// What is given up of the gradients, a number a kind: see [`Fidelity::losses`].
+    /// The losses in the gradients, one number per kind: see [`Fidelity::losses`].
     pub fn losses(&self) -> [u64; 4] {
         let is_of_parts =
             self.batch_statistics == BatchStatistics::Part || self.fidelity == FidelityClass::BatchStatistics;
@@ -164,7 +169,7 @@ impl Results {
         fidelity.losses()
     }
 
-    /// Figures of nothing, which have every name.
+    /// Results of zero, with every name.
     pub(crate) fn zero() -> Self {
         let (breakdown, bound_by) = (vec![0.0; Self::parts().len()], vec![0.0; Self::bounds().len()]);
         Self { breakdown, bound_by, ..Self::default() }
@@ -175,12 +180,12 @@ impl Results {
         Breakdown::default().parts().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// The names of what can bound a time, in order.
+    /// The names of everything that can bound a time, in order.
     pub fn bounds() -> [&'static str; 8] {
         BoundBy::default().parts().map(|(name, _)| name)
     }
 
-    /// The figures as the JSON of `haversack simulate`.
+    /// The results as the JSON of `haversack simulate`.
     pub fn to_json(&self) -> Map<String, Value> {
         let mut map: Map<String, Value> =
             serde_json::to_value(self).and_then(serde_json::from_value).unwrap_or_default();
@@ -203,7 +208,7 @@ const fn pages(pages: u64) -> u64 {
     pages * PAGE
 }
 
-/// Whole nanoseconds over a power of ten: the nearest float, which prints as short as it can.
+/// Nanoseconds divided by a power of ten: the nearest float, which prints with the fewest digits.
 fn seconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e9
 }
@@ -216,43 +221,43 @@ fn spread(iterations: &[Nanos]) -> Option<f64> {
     Some(wide * later.as_slice().std_dev() / (later.len() as f64).sqrt())
 }
 
-/// The share of `whole` that `part` is; zero of nothing.
+/// `part` as a fraction of `whole`; zero if `whole` is zero.
 pub fn share(part: Nanos, whole: Nanos) -> f64 {
     part.0 as f64 / (whole.0 as f64).max(1.0)
 }
 
-/// What was seen in all iterations together.
+/// Statistics over all iterations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[must_use]
 pub struct PhoneResults {
-    /// Time in which somebody stalled for want of memory (`/proc/pressure/memory`).
+    /// Time in which some task stalled on memory (`/proc/pressure/memory`).
     pub psi_some_s: f64,
-    /// Time in which somebody stalled and nobody worked.
+    /// Time in which some task stalled and no task worked.
     pub psi_full_s: f64,
-    /// The mean of what could not be had: `MemTotal` less `MemAvailable`.
+    /// The mean of the memory that was not available: `MemTotal` less `MemAvailable`.
     pub unavailable_bytes: u64,
     /// Counters of `/proc/vmstat` by name, in pages of 4 KiB.
     pub vmstat: Vec<(String, u64)>,
-    /// Stalls of the process that trains.
+    /// Stalls of the training process.
     pub trainer_stalls: StallResults,
     /// Stalls of the system's own processes.
     pub system_stalls: StallResults,
     /// Stalls of apps.
     pub app_stalls: StallResults,
-    /// Apps that came to the front, until their pages were in.
+    /// Launches of apps to the foreground, until their pages were in memory.
     pub launches: StallResults,
-    /// Every time that the process that trains was ended.
+    /// Every kill of the training process.
     pub killed: Vec<KillResults>,
-    /// The memory budgets that were planned, in their order.
+    /// The memory budgets that plans were made for, in order.
     pub planned_budgets_bytes: Vec<u64>,
 }
 
-/// How often somebody waited, and for how long.
+/// The number and the duration of stalls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StallResults {
-    /// How often.
+    /// Their number.
     pub count: u64,
-    /// All together.
+    /// Their total duration.
     pub total_s: f64,
     /// The longest.
     pub longest_s: f64,
@@ -265,31 +270,31 @@ impl From<Stalls> for StallResults {
 }
 
 impl StallResults {
-    /// The mean; zero of none.
+    /// The mean; zero if there are none.
     pub fn mean_s(&self) -> f64 {
         self.total_s / self.count.max(1) as f64
     }
 }
 
-/// A kill of the process that trains.
+/// A kill of the training process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KillResults {
-    /// When, from the start of the run.
+    /// The time since the start of the run.
     pub at_s: f64,
-    /// The iteration under way, from one.
+    /// The iteration in progress, from one.
     pub iteration: u64,
-    /// Why, in the words of the low-memory killer.
+    /// The low-memory killer's reason.
     pub reason: String,
-    /// The score of what was ended, and the least that might be.
+    /// The score of the killed process, and the least score that could be killed.
     pub adj: i32,
     /// See `adj`.
     pub min_adj: i32,
-    /// The work that was lost.
+    /// The lost work.
     pub lost_s: f64,
 }
 
 impl PhoneResults {
-    /// Of `record`; `None` if it is of no phone in use.
+    /// The statistics of `record`; `None` if it is not of a phone in use.
     pub fn of(record: &Record) -> Option<Self> {
         let PhoneReport { run, kills, .. } = record.phone.as_ref()?;
         let kill = |kill: &haversack_training::TrainerKill| KillResults {

@@ -1,6 +1,6 @@
-//! What apps do to a phone's memory: a user's timeline by a table of footprints.
+//! The effect of apps on a phone's memory: a user's timeline, with a table of footprints.
 //!
-//! The phone around a run: what an operating system's constants come to on a device, with its apps.
+//! Also the phone around a run: an operating system's constants on a device, with its apps.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub(super) fn is_table(named: &Path) -> bool {
     split(named).0.extension().is_some_and(|extension| extension == "parquet")
 }
 
-/// A path as a scenario names it, `FILE` or `FILE#USER`, in its parts. A file whose own name has the sign keeps it.
+/// Splits a path as a scenario names it, `FILE` or `FILE#USER`. A file whose own name contains the sign is not split.
 pub(crate) fn split(named: &Path) -> (PathBuf, Option<String>) {
     let text = named.to_string_lossy();
     match text.rsplit_once('#') {
@@ -34,20 +34,20 @@ pub(crate) fn split(named: &Path) -> (PathBuf, Option<String>) {
     }
 }
 
-/// Where the apps of a phone come from.
+/// The source of a phone's apps.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PhoneApps {
-    /// There are none.
+    /// No apps.
     None,
     /// A table of traces, `FILE` or `FILE#USER`.
     Table(PathBuf),
-    /// A stretch of a synthetic user's days under the scenario's seed.
+    /// An interval of a synthetic user's days, generated with the scenario's seed.
     Synthetic {
         /// The user's name, such as `synthetic-0001`.
         user: String,
         /// The beginning, after the user's first midnight.
         from: Nanos,
-        /// How long it is.
+        /// Its length.
         length: Nanos,
     },
 }
@@ -80,10 +80,10 @@ impl FromStr for PhoneApps {
     }
 }
 
-/// The longest stretch of somebody's days.
+/// The longest interval of a user's days.
 const MOST_DAYS: u64 = 366;
 
-/// The first midnight, which is no time above zero.
+/// The first midnight, which is not a positive time.
 const MIDNIGHT: &str = "0s";
 
 impl fmt::Display for PhoneApps {
@@ -99,7 +99,8 @@ impl fmt::Display for PhoneApps {
     }
 }
 
-/// What the apps of `timeline` do to memory by `table`; packages have the categories that `model` knows.
+/// The memory changes caused by the apps of `timeline`, with the footprints of `table`; `model` gives the
+/// category of each package.
 pub fn app_changes(timeline: &AppTimeline, table: &FootprintTable, model: &UsageModel, seed: u64) -> Vec<AppChange> {
     let changes = holdings(timeline, table, |package| model.category(package), seed);
     let changed = changes.into_iter().map(|change| AppChange {
@@ -115,35 +116,35 @@ pub fn app_changes(timeline: &AppTimeline, table: &FootprintTable, model: &Usage
     changed.collect()
 }
 
-/// Something that an app does.
+/// An event of an app.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// When, from the start of the timeline.
+    /// The time since the start of the timeline.
     pub(crate) at: Nanos,
-    /// Whether the trace does not tell, and it is assumed.
+    /// Whether it is assumed, because the trace does not contain it.
     pub(crate) is_assumed: bool,
 }
 
-/// What the apps of `timeline` do, in order of time.
+/// The events of the apps of `timeline`, in order of time.
 pub(crate) fn events(timeline: &AppTimeline) -> Arc<Vec<Event>> {
     let event = |event: &AppEvent| Event { at: event.time, is_assumed: event.confidence == Confidence::Assumed };
     Arc::new(timeline.events.iter().map(event).collect())
 }
 
-/// What shares a phone's memory with the run.
+/// The other users of a phone's memory during the run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InUse {
-    /// What apps do.
+    /// The changes of apps.
     pub(crate) apps: Vec<AppChange>,
-    /// What a recording says is held beside the trainer; `None` without one.
+    /// The memory left to the trainer in a recording; `None` without one.
     pub(crate) recorded: Option<Arc<Available>>,
-    /// When the run begins within the second of what is in use all the time.
+    /// The start of the run within the one-second period in which hot pages are touched.
     pub(crate) phase: Nanos,
 }
 
 impl InUse {
-    /// What others hold of a phone whose kernel manages `managed`, of whose memory beyond the system at rest the share
-    /// `hot` is in use all the time.
+    /// The memory of other processes, on a phone whose kernel manages `managed`; the fraction `hot` of their memory
+    /// beyond the system at rest is in constant use.
     fn others(&self, device: &Device, managed: Bytes, hot: Fraction) -> Result<OtherMemory, String> {
         let Some(recorded) = &self.recorded else { return Ok(OtherMemory::default()) };
         let total = recorded.total.unwrap_or(managed);
@@ -160,12 +161,12 @@ impl InUse {
     }
 }
 
-/// When a run begins within the second of what is in use all the time, drawn by `seed`.
+/// The start of a run within the one-second period in which hot pages are touched, drawn by `seed`.
 pub(super) fn phase(seed: u64) -> Nanos {
     Nanos(Stream::of_user(seed, "phone", "phase").random_range(0..1_000_000_000))
 }
 
-/// A `device` in use under `system` on which `apps` run and nobody trains.
+/// A `device` in use under `system` with `apps` running and without training.
 ///
 /// # Errors
 /// As [`phone`].
@@ -173,11 +174,11 @@ pub(crate) fn phone_in_use(device: &Device, system: &System, apps: Vec<AppChange
     phone(device, system, None, &InUse { apps, ..InUse::default() }, None)
 }
 
-/// A `device` under `system`, training on `cores`, whose memory is shared as `in_use` says; the process that trains has
-/// the score `adj`, or the system's of what the user would notice.
+/// A `device` under `system`, training on `cores`, with other users of its memory in `in_use`; the training process has
+/// the score `adj`, or the system's score of a perceptible process.
 ///
 /// # Errors
-/// Words for people: what the device lacks.
+/// A message for the user: the missing part of the device.
 pub(crate) fn phone(
     device: &Device,
     system: &System,
@@ -190,7 +191,7 @@ pub(crate) fn phone(
     let cpu = device.cpu().ok_or_else(|| format!("{id} has no [[cpu]], which the system {} runs on", system.id))?;
     let choose = |cores: CoreSelection| cpu.choose(cores, Frequency::Highest).map_err(|error| error.to_string());
     let all = choose(CoreSelection::All)?;
-    // The scheduler finds kswapd a core that nobody trains on, if there is one.
+    // kswapd runs on a core that does not train, if the device has one.
     let kswapd_shares = cores.is_some_and(|cores| cores.cores().len() == all.cores().len());
     let speed = |cores: &CpuCores| {
         ScalarSpeed::of(cores).ok_or_else(|| format!("the CoreMark of {id}'s cores is not known; expected `coremark`"))
@@ -203,7 +204,7 @@ pub(crate) fn phone(
     let (anonymous, number) = resident.cached;
     let adj_of_cached = constants.scores.cached.value.0;
     let cached = AppState { adj: adj_of_cached, anonymous, file: Bytes::ZERO, touched: Fraction(1.0) };
-    // Apps and recordings say themselves what is there.
+    // Apps and recordings already include background apps.
     let is_idle = in_use.apps.is_empty() && in_use.recorded.is_none();
     let part = |bytes, backing, hot| SystemMemory { bytes, backing, hot };
     let trainer = &constants.trainer;
@@ -222,7 +223,7 @@ pub(crate) fn phone(
         background: system.background(1),
         foreground: system.foreground().into_iter().collect(),
         own: vec![
-            // Before all else, so that it makes room.
+            // First in the list, so that it is evicted first.
             part(resident.cache, Backing::File, Fraction(0.0)),
             part(resident.kernel, Backing::Pinned, Fraction(0.0)),
             part(resident.file, Backing::Code, resident.hot),

@@ -1,4 +1,4 @@
-//! A TOML file as fields with the line of each; a scenario has one value a field, a sweep many.
+//! A TOML file as fields with their lines; a scenario has one value per field, a sweep several.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::key::Key;
 use super::value::{Kind, Literal};
 use haversack_devices::text::hint;
 
-/// What stands behind a key.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     /// One value.
@@ -40,7 +40,7 @@ impl Item {
         }
     }
 
-    /// The one value that a scenario has.
+    /// The single value, as a scenario needs.
     pub(crate) fn one(&self) -> Result<&Literal, Fault> {
         match self {
             Self::One(literal) => Ok(literal),
@@ -52,16 +52,16 @@ impl Item {
 /// A name, its value, and the line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
-    /// The name; of a policy's parameter, with the policy's before a point if that was given.
+    /// The name; for a policy's parameter, with the policy's name before a point if that was given.
     pub name: String,
     /// The line, from one.
     pub line: usize,
-    /// What stands behind it.
+    /// The value.
     pub item: Item,
 }
 
 impl Field {
-    /// The values that it names one by one, each with its line; `None` of a span and of a table.
+    /// The values listed one by one, each with its line; `None` for a span and a table.
     pub(crate) fn named(&self) -> Option<Vec<(Literal, usize)>> {
         match &self.item {
             Item::One(value) => Some(vec![(value.clone(), self.line)]),
@@ -71,19 +71,19 @@ impl Field {
     }
 }
 
-/// A document that was read.
+/// A parsed document.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// The file, as shown to people.
+    /// The file, as shown in messages.
     pub file: Arc<str>,
     /// The fields of scenario keys, in the order of the file.
     pub fields: Vec<(Key, Field)>,
-    /// Those of the keys that whoever reads it has beside.
+    /// The fields of the reader's own keys, which a scenario does not have.
     pub own: Vec<Field>,
 }
 
 impl Document {
-    /// Reads the file at `path` as far as it is right; what is wrong is among the mistakes.
+    /// Reads the valid part of the file at `path`; errors are added to the mistakes.
     ///
     /// # Errors
     /// As [`Document::parse`], or a file that cannot be read.
@@ -95,8 +95,8 @@ impl Document {
         Self::parse(&file, &text, &[], mistakes)
     }
 
-    /// Reads a document's text as far as it is right; `file` is how errors name it, and `own` are keys that it has beside a
-    /// scenario's. A key that nobody has, and a value that no key can have, are among the mistakes.
+    /// Parses the valid part of a document's text; `file` is its name in errors, and `own` are keys in addition to a
+    /// scenario's. Unknown keys and impossible values are added to the mistakes.
     ///
     /// # Errors
     /// Text that is not TOML.
@@ -118,7 +118,7 @@ impl Document {
         Ok(Self { fields, own: own_fields, file: reader.file })
     }
 
-    /// The one value of `field`, which errors call `name`.
+    /// The single value of `field`, named `name` in errors.
     pub(super) fn one<'f>(&self, field: &'f Field, name: &str) -> Result<&'f Literal> {
         field.item.one().map_err(|fault| ScenarioError::new(self.origin(field.line), name, fault))
     }
@@ -131,7 +131,7 @@ impl Document {
 
 struct Reader {
     file: Arc<str>,
-    /// Where lines end.
+    /// The positions of line ends.
     ends: Vec<usize>,
 }
 
@@ -153,7 +153,7 @@ impl Reader {
         })
     }
 
-    /// The fields of `table` in the order of the file, those of tables inside it under dotted names.
+    /// The fields of `table` in the order of the file; fields of nested tables have dotted names.
     fn fields(&self, table: &DeTable<'_>, within: &str, mistakes: &mut Mistakes) -> Vec<Field> {
         let mut entries: Vec<_> = table.iter().map(|(key, value)| (key.span().start, key.get_ref(), value)).collect();
         entries.sort_by_key(|&(offset, ..)| offset);
@@ -185,7 +185,7 @@ impl Reader {
                 Ok(Item::Many(literals?))
             }
             DeValue::Table(table) if is_span(table) => self.span(table, line, name),
-            // Parameters of one policy, and constants of one section, are a table in the key's.
+            // Parameters of one policy, and constants of one section, may be nested tables.
             DeValue::Table(table) if Key::named(name).is_some_and(Key::is_table) => {
                 let mut flat = Vec::new();
                 for field in self.fields(table, "", mistakes) {
@@ -244,13 +244,13 @@ impl Reader {
 
 const SPAN_KEYS: [&str; 3] = ["from", "to", "steps"];
 const SPAN: &str = "expected { from = …, to = …, steps = … }";
-/// More steps than anybody would wait for.
+/// Far more steps than a sweep could simulate.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// More values than anybody lists.
+/// Far more values than a user would list.
 const MOST_VALUES: usize = 10_000;
 
-/// Whether a table is meant as a span.
+/// Whether a table has the keys of a span.
 fn is_span(table: &DeTable<'_>) -> bool {
     table.keys().any(|key| SPAN_KEYS.contains(&key.get_ref().as_ref()))
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario, and where.
+//! Errors of a scenario, with their position.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -12,7 +12,7 @@ use haversack_training::MachineError;
 use haversack_workloads::WorkloadError;
 use thiserror::Error;
 
-/// Who gave a value.
+/// The source of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// A program.
@@ -29,7 +29,7 @@ pub enum Origin {
     },
 }
 
-/// What is wrong.
+/// The kind of error.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Fault {
@@ -42,28 +42,28 @@ pub enum Fault {
     /// No key has this name.
     #[error("unknown key{hint}; valid keys are {valid}")]
     UnknownKey {
-        /// A guess at what was meant, or nothing.
+        /// A suggestion, or empty.
         hint: String,
         /// All valid keys.
         valid: String,
     },
-    /// A key that is needed is not there.
+    /// A required key is missing.
     #[error("missing; expected {0}")]
     Missing(&'static str),
     /// A value that the key cannot have.
     #[error("expected {expected}, found {found}{hint}")]
     Value {
-        /// What it may be.
+        /// The values it may have.
         expected: String,
-        /// What it is.
+        /// The value it has.
         found: String,
-        /// A guess at what was meant, or nothing.
+        /// A suggestion, or empty.
         hint: String,
     },
-    /// A value that cannot be had, in words.
+    /// A value that is not possible, with the reason.
     #[error("{0}")]
     Refused(String),
-    /// A quantity that is none.
+    /// A malformed quantity.
     #[error(transparent)]
     Quantity(#[from] super::QuantityError),
     /// A device or stack that cannot be loaded.
@@ -72,18 +72,18 @@ pub enum Fault {
     /// A model that cannot be built.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
-    /// A policy that cannot be had.
+    /// An invalid policy.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// Cores or a frequency that cannot be had.
+    /// Cores or a frequency that the device does not have.
     #[error(transparent)]
     Selection(#[from] SelectionError),
-    /// A device and a stack that do not go together.
+    /// A device and a stack that do not fit together.
     #[error("{error}{hint}")]
     Machine {
-        /// Why not.
+        /// The reason.
         error: Box<MachineError>,
-        /// What to try, or nothing.
+        /// A suggestion, or empty.
         hint: String,
     },
 }
@@ -95,41 +95,41 @@ impl From<Infallible> for Fault {
 }
 
 impl Fault {
-    /// A value that should have been something else.
+    /// A value that should have been another.
     pub(crate) fn value(expected: impl Into<String>, found: impl fmt::Display) -> Self {
         Self::hinted(expected, found, String::new())
     }
 
-    /// The same with a guess at what was meant.
+    /// The same with a suggestion.
     pub(crate) fn hinted(expected: impl Into<String>, found: impl fmt::Display, hint: String) -> Self {
         Self::Value { expected: expected.into(), found: found.to_string(), hint }
     }
 }
 
-/// A scenario that cannot be run: the place, the field, and what is wrong with it.
+/// An error in a scenario: the position, the field, and the kind of error.
 #[derive(Debug, Error)]
 #[error("{}{fault}{}", place(origin, field), on_lines(others))]
 pub struct ScenarioError {
-    /// Who gave the value.
+    /// The source of the value.
     pub origin: Origin,
-    /// The key; empty for a file as a whole.
+    /// The key; empty for the file as a whole.
     pub field: String,
-    /// What is wrong.
+    /// The kind of error.
     pub fault: Box<Fault>,
-    /// What else is wrong, in the order of the lines.
+    /// Further errors, in the order of the lines.
     pub others: Vec<ScenarioError>,
 }
 
-/// What is made of a scenario, or what is wrong with it.
+/// The result of reading a scenario.
 pub(crate) type Result<T, E = ScenarioError> = std::result::Result<T, E>;
 
 impl ScenarioError {
-    /// A fault of the field `field` of `origin`.
+    /// An error of the field `field` of `origin`.
     pub fn new(origin: Origin, field: impl Into<String>, fault: impl Into<Fault>) -> Self {
         Self { origin, field: field.into(), fault: Box::new(fault.into()), others: Vec::new() }
     }
 
-    /// The key that a mistake is about, or that was mistyped.
+    /// The key that the error is about, or that was mistyped.
     fn meant(&self) -> Option<String> {
         match &*self.fault {
             Fault::Missing(_) => None,
@@ -139,18 +139,18 @@ impl ScenarioError {
     }
 }
 
-/// More mistakes than anybody mends at once.
+/// The most mistakes that are collected.
 const MOST_MISTAKES: usize = 100;
 
-/// Mistakes as they are found, so that all are reported at once.
+/// Mistakes as they are found, so that all are reported together.
 #[derive(Debug, Default)]
 pub(crate) struct Mistakes(Vec<ScenarioError>);
 
 impl Mistakes {
-    /// Takes note of a mistake, with those behind it.
+    /// Adds a mistake and its `others`.
     pub(crate) fn add(&mut self, mut error: ScenarioError) {
         let others = std::mem::take(&mut error.others);
-        // What two readers of a value say alike is said once.
+        // The same error from two readers of a value is reported once.
         for error in std::iter::once(error).chain(others) {
             if self.is_full() {
                 return;
@@ -162,33 +162,33 @@ impl Mistakes {
         }
     }
 
-    /// The value, or `None` where there is a mistake instead, of which this takes note.
+    /// The value; or `None` after adding the mistake.
     pub(crate) fn note<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|error| self.add(error)).ok()
     }
 
-    /// Whether there is one at the place of `error` already.
+    /// Whether a mistake at the position of `error` is known.
     pub(crate) fn is_known(&self, error: &ScenarioError) -> bool {
         self.0.iter().any(|known| known.origin == error.origin && known.field == error.field)
     }
 
-    /// Whether it takes note of no more.
+    /// Whether it is full.
     pub(crate) const fn is_full(&self) -> bool {
         self.0.len() >= MOST_MISTAKES
     }
 
-    /// Whether there is none yet.
+    /// Whether it is empty.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them as one error, those of a file in the order of its lines.
+    /// Returns all mistakes as one error, those of a file in the order of its lines.
     ///
     /// # Errors
     /// Any mistake.
     pub(crate) fn finish(mut self) -> Result<()> {
         let told: Vec<String> = self.0.iter().filter_map(ScenarioError::meant).collect();
-        // That a key is missing which is there, but wrong or mistyped, goes without saying.
+        // A missing key is not reported if the same key was given with a wrong value or misspelt.
         let goes_without_saying =
             |error: &ScenarioError| matches!(*error.fault, Fault::Missing(_)) && told.contains(&error.field);
         self.0.retain(|error| !goes_without_saying(error));

@@ -13,7 +13,7 @@ pub struct ScenarioFlags {
 }
 
 impl ScenarioFlags {
-    /// The scenario of `file`, if there is one, with the flags over it.
+    /// The scenario of `file`, if one is given, overridden by the flags.
     ///
     /// # Errors
     /// A file or a flag that is wrong; no device or no model.
@@ -28,7 +28,7 @@ impl ScenarioFlags {
         scenario.finish(mistakes)
     }
 
-    /// Sets what the flag of `key` says.
+    /// Sets `key` to the value of its flag.
     fn set(scenario: &mut Scenario, key: Key, text: &str) -> Result<()> {
         let Takes::Table { flag: expected, .. } = key.takes() else {
             return scenario.set(key, &Literal::text(text), Origin::Flag);
@@ -75,7 +75,7 @@ impl Args for ScenarioFlags {
                     .value_name(value)
                     .help(sentence(about))
                     .action(action)
-                    // What begins with a hyphen is refused by the key, which knows what it wants.
+                    // The key itself checks values that begin with a hyphen, because it can give a better error.
                     .allow_hyphen_values(true)
                     .help_heading("Scenario"),
             )
@@ -87,7 +87,7 @@ impl Args for ScenarioFlags {
     }
 }
 
-/// `text` as clap's own help begins: with a capital; no text of a key begins with a value.
+/// `text` with a capital at the beginning, as in clap's own help; no text of a key begins with a value.
 fn sentence(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())

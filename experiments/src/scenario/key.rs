@@ -1,7 +1,7 @@
-//! The keys of a scenario, in one table: its fields with their defaults, the flags, what a file and a sweep may say, the
-//! help, and the names and columns of results all come from it.
+//! The keys of a scenario, in one table, which defines the fields with their defaults, the flags, the keys of files and
+//! sweeps, the help, and the names and columns of results.
 //!
-//! A resolved scenario as named cells is the `scenario` object of a result, and the first columns of a sweep.
+//! Also the cells of a resolved scenario: the `scenario` object of a result, and the first columns of a sweep.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,49 +23,50 @@ use super::{
     time_text, trace_file,
 };
 
-/// Samples of a mini-batch by default: Sage's batch.
+/// The default mini-batch size: Sage's.
 pub const DEFAULT_BATCH: u64 = 32;
-/// Iterations by default: policies find their micro-batch in the first, and the second is what training then goes on with.
+/// The default number of iterations: policies find their micro-batch in the first, and training then
+/// continues like the second.
 pub const DEFAULT_ITERATIONS: u32 = 2;
-/// Those of a policy that goes on learning.
+/// The default of policies that learn over several iterations.
 pub(crate) const ITERATIONS_OF_LEARNERS: u32 = 5;
 
-/// The words with which a sweep names several devices or policies.
+/// The words by which a sweep names several devices or policies.
 const GROUPS: [&str; 4] = ["all", "phones", "boards", "gpus"];
 
-/// What a key takes in a file.
+/// The type of a key's value in a file.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Takes {
     /// Text only.
     #[default]
     Text,
-    /// A number, or text that holds one with its unit.
+    /// A number, or text with a number and its unit.
     Quantity,
     /// A table of names and values.
     Table {
-        /// What is expected in a file, for errors.
+        /// The expected value in a file, for errors.
         file: String,
-        /// What is expected as a flag.
+        /// The expected value of a flag.
         flag: String,
     },
-    /// True or false; as a flag, true without a value.
+    /// True or false; a flag without a value is true.
     Switch,
 }
 
-/// What `experiments/keys.toml` says of a key.
+/// A key's entry in `experiments/keys.toml`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
     takes: Takes,
-    /// The word for the key's value.
+    /// The placeholder for the key's value in help.
     word: String,
-    /// What the key means, for people.
+    /// The key's meaning, for help.
     about: String,
-    /// Whether results name the key only if it was given.
+    /// Whether results include the key only if it was given.
     #[serde(default)]
     if_given: bool,
-    /// More is a slip of the hand on anything that is modelled here.
+    /// Larger numbers are certainly a mistake.
     most: Option<u64>,
     /// The name as a flag.
     #[serde(skip)]
@@ -99,20 +100,20 @@ macro_rules! keys {
             }
         }
 
-        /// Everything that decides one run; what is `None` has a default that [`Scenario::resolve_in`] fills in.
+        /// Everything that determines one run; [`Scenario::resolve_in`] replaces `None` by the default.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Scenario {
             $($(#[$doc])* pub $name: $type,)+
-            /// The classes that a built-in model tells apart, where a program says so; by default the model's own.
+            /// The number of classes of a built-in model, if a program sets it; by default the model's own.
             pub classes: Option<u64>,
-            /// The calibrations that a program has put in the place of those that are named.
+            /// Calibrations that a program substitutes for the named ones.
             pub placed: Option<Arc<Placed>>,
-            /// Who gave each key, for messages.
+            /// The origin of each key, for messages.
             pub origins: BTreeMap<Key, Origin>,
         }
 
         impl Scenario {
-            /// A scenario with defaults for everything but what trains what.
+            /// A scenario with defaults for everything except device and model.
             pub fn new(device: impl Into<String>, model: impl Into<String>) -> Self {
                 let plain = Self { $($name: $default,)+ classes: None, placed: None, origins: BTreeMap::new() };
                 Self { device: device.into(), model: model.into(), ..plain }
@@ -140,7 +141,7 @@ macro_rules! keys {
 keys! {
     /// The device: an id, or a calibration's path.
     Device device: String = String::new(); parsed => shown;
-    /// Values in the place of the device's own, by the names of its constants.
+    /// Values that override the device's own, by the names of its constants.
     DeviceSet device_set: Settings = Settings::new(); no_table => settings;
     /// The software stack; by default the device's own.
     Stack stack: Option<String> = None; some(parsed) => maybe;
@@ -148,9 +149,9 @@ keys! {
     Model model: String = String::new(); parsed => shown;
     /// The shape of a sample; by default the model's own.
     Input input: Option<InputShape> = None; some(parsed) => maybe;
-    /// The weights of a file's network that alone are trained.
+    /// The only weights of a file's network that are trained.
     Trainable trainable: Option<String> = None; some(parsed) => maybe;
-    /// Those of it that are not trained.
+    /// The weights of a file's network that are not trained.
     Frozen frozen: Option<String> = None; some(parsed) => maybe;
     /// The outputs that the loss is over.
     Outputs outputs: Option<String> = None; some(parsed) => maybe;
@@ -163,10 +164,10 @@ keys! {
     /// The number format.
     Precision precision: Precision = Precision::default();
         |given| word(given, &Precision::OF_RUNS.map(|format| (format.name(), format))) => shown;
-    /// How weights are updated.
+    /// The rule by which weights are updated.
     Optimizer optimizer: Optimiser = Optimiser::default();
         |given| word(given, &OPTIMISERS) => |optimiser| shown(&name_of(*optimiser, &OPTIMISERS));
-    /// How far Sage's graph is optimised; by default all the way.
+    /// The optimisations of Sage's graph; by default all.
     Graph graph: Option<Variant> = None;
         some(|given| word(given, &Variant::ALL.map(|variant| (variant.id(), variant))))
             => |variant| maybe(&variant.map(Variant::id));
@@ -176,55 +177,55 @@ keys! {
     /// The allocator; by default exact under Sage's engine and caching under PyTorch.
     Allocator allocator: Option<AllocatorKind> = None;
         some(|given| word(given, &ALLOCATORS)) => |kind| maybe(&kind.map(|kind| name_of(kind, &ALLOCATORS)));
-    /// How the maps of pictures lie in memory.
+    /// The memory layout of feature maps.
     MemoryFormat memory_format: MemoryFormat = MemoryFormat::default();
         |given| word(given, &MemoryFormat::ALL.map(|format| (format.name(), format)))
             => |format| unless_default(format, MemoryFormat::name);
-    /// How attention is computed.
+    /// The implementation of attention.
     Attention attention: Attention = Attention::default();
         |given| word(given, &ATTENTION) => |kernels| unless_default(kernels, |kernels| name_of(kernels, &ATTENTION));
-    /// Whether it runs forward alone.
+    /// Whether only forward runs.
     Inference inference: bool = false; |given| word(given, &SWITCH) => |on| unless_default(on, |_| "true");
     /// The operating system whose memory the run shares; by default none.
     System system: Option<String> = None; some(parsed) => maybe;
-    /// Values in the place of the system's own, likewise.
+    /// Values that override the system's own, by the names of its constants.
     SystemSet system_set: Settings = Settings::new(); no_table => settings;
-    /// The `oom_score_adj` of the process that trains; by default the system's for what the user would notice.
+    /// The `oom_score_adj` of the training process; by default the system's for a perceptible process.
     TrainerAdj trainer_adj: Option<i32> = None; some(score) => |score| Cell::Signed(score.map(i64::from));
-    /// What apps do on the phone; by default there are none.
+    /// The apps of the phone; by default none.
     Apps apps: Option<PhoneApps> = None; some(parsed) => maybe;
     /// CPU cores; by default the stack's processor.
     Cores cores: Option<CoreSelection> = None; some(parsed) => maybe;
     /// The CPU's frequency.
     Frequency frequency: Frequency = Frequency::default(); parsed => shown;
-    /// The temperature around the device.
+    /// The ambient temperature.
     AmbientC ambient_c: Option<f64> = None; some(degrees) => |degrees| Cell::Real(*degrees);
-    /// All that the framework may hold.
+    /// The limit on all memory of the framework.
     MemoryBudget memory_budget: Option<Budget> = None; some(parsed) => maybe;
-    /// All that saved tensors may take.
+    /// The limit on the memory of saved tensors.
     ActivationBudget activation_budget: Option<Budget> = None; some(parsed) => maybe;
-    /// What budgets in percent are of.
+    /// The reference of budgets in percent.
     BudgetReference budget_reference: BudgetReference = BudgetReference::default();
         |given| word(given, &BudgetReference::WORDS)
             => |whose| unless_default(whose, |whose| name_of(whose, &BudgetReference::WORDS));
-    /// Budgets that take the place of the first ones during every iteration.
+    /// Budget changes during every iteration.
     BudgetWalls budget_walls: BudgetWalls = BudgetWalls::default();
         parsed => |walls| maybe(&Some(walls).filter(|walls| !walls.is_empty()));
-    /// Whether the device's own memory is no limit.
+    /// Whether to ignore the limit of the device's own memory.
     IgnoreRam ignore_ram: bool = false; |given| word(given, &SWITCH) => |on| unless_default(on, |_| "true");
-    /// What an iteration may take.
+    /// The limit on the time of an iteration.
     TimeBudget time_budget: Option<Nanos> = None;
         some(|given| Ok(parse_time(given.text.trim())?)) => |time| maybe(&time.map(time_text));
     /// A file of memory budgets over time.
     Trace trace: Option<PathBuf> = None; some(parsed) => |path| maybe(&path.as_ref().map(|path| path.display()));
-    /// Where in a user's trace the run begins; by default at its first row.
+    /// The start of the run in a user's trace; by default its first row.
     TraceFrom trace_from: Option<TraceFrom> = None; some(parsed) => maybe;
-    /// How much of it there is from then on; by default a day.
+    /// The length of the trace used from then on; by default a day.
     TraceWindow trace_window: Option<Nanos> = None;
         some(|given| Ok(parse_span(given.text.trim())?)) => |time| maybe(&time.map(time_text));
-    /// What apps take of memory: a table's name or path; by default Android's.
+    /// The memory footprints of apps: a table's name or path; by default Android's.
     Footprints footprints: Option<String> = None; some(parsed) => maybe;
-    /// How people use their phones: a model's path; by default the built-in one.
+    /// The model of phone usage: a path; by default the built-in one.
     Usage usage: Option<String> = None; some(parsed) => maybe;
     /// Iterations to run; by default the policy's own number.
     Iterations iterations: Option<u32> = None;
@@ -250,12 +251,12 @@ impl Key {
         &self.row().flag
     }
 
-    /// The most that a number of the key may be.
+    /// The largest number that the key may have.
     pub(crate) fn most(self) -> u64 {
         self.row().most.unwrap_or(u64::MAX)
     }
 
-    /// What the key takes in a file.
+    /// The type of the key's value in a file.
     pub fn takes(self) -> &'static Takes {
         &self.row().takes
     }
@@ -265,22 +266,22 @@ impl Key {
         matches!(self.takes(), Takes::Table { .. })
     }
 
-    /// The word for the key's value, and what the key means, for people.
+    /// The placeholder for the key's value, and the key's meaning, for help.
     pub fn about(self) -> [&'static str; 2] {
         [&self.row().word, &self.row().about]
     }
 
-    /// Whether results name the key only if it was given: it came later than the columns that scripts rely on.
+    /// Whether results include the key only if it was given, because it is newer than the columns that scripts rely on.
     pub fn is_shown_if_given(self) -> bool {
         self.row().if_given
     }
 
-    /// The key called `name`.
+    /// The key named `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|key| key.name() == name)
     }
 
-    /// Refuses a word that names several things where one is wanted.
+    /// Refuses a word that names several things where a single one is needed.
     fn check_one(self, text: &str) -> Result<(), Fault> {
         let list = match self {
             Self::Device => "devices",
@@ -298,7 +299,7 @@ impl Key {
         Err(Fault::hinted(expected, format!("'{text}'"), hint))
     }
 
-    /// Refuses what is written in another way than the key takes.
+    /// Refuses a value of another type than the key's.
     fn check(self, value: &Literal) -> Result<(), Fault> {
         use Kind::{Boolean, Integer, Real, Text};
         match (self.takes(), value.kind) {
@@ -315,13 +316,13 @@ impl Key {
     }
 }
 
-/// The calibrations that a program has put in the place of those that a scenario names.
+/// Calibrations that a program substitutes for those that a scenario names.
 #[derive(Clone, Debug)]
 pub struct Placed {
     pub(super) device: Arc<Device>,
     pub(super) stack: Arc<Stack>,
     pub(super) system: Option<Arc<System>>,
-    /// A digest of all that they say.
+    /// A digest of all their contents.
     pub(super) name: String,
 }
 
@@ -331,13 +332,13 @@ impl PartialEq for Placed {
     }
 }
 
-/// The budgets of a run, `None` without one: all that the framework may hold, what percentages of it are of, if any is given;
-/// all that saved tensors may take, and what percentages of it are of, likewise.
+/// The budgets of a run in bytes, each `None` if not given: the memory budget, the reference of its percentages, the
+/// activation budget, and the reference of its percentages.
 pub type BudgetBytes = [Option<Bytes>; 4];
 
 impl Scenario {
-    /// All keys with their values, and beside the budgets their bytes and those that percentages are of; a key that is
-    /// shown only if it was given is left out if it was not.
+    /// All keys with their values; after each budget, its bytes and the bytes its percentages refer to. Keys that are
+    /// shown only if given are left out otherwise.
     pub fn cells(&self, bytes: BudgetBytes) -> Vec<(&'static str, Cell)> {
         let mut cells = Vec::new();
         for key in Key::ALL {
@@ -362,7 +363,7 @@ impl Scenario {
         self.cells(bytes).into_iter().map(|(name, cell)| (name.to_owned(), cell.to_json())).collect()
     }
 
-    /// The `file` that it is read from, and all that its keys may name as files; most of it is none.
+    /// The `file` that it is read from, and all keys that may name files; most of these do not exist as files.
     pub(crate) fn names(&self, file: Option<&Path>) -> Vec<PathBuf> {
         let texts = Key::ALL.into_iter().flat_map(|key| match self.cell(key).to_json() {
             Value::Object(map) => map.into_iter().map(|(_, value)| value).collect(),
@@ -372,9 +373,9 @@ impl Scenario {
         named.chain(file.map(Path::to_path_buf)).collect()
     }
 
-    /// The text of `keys`, by which results that depend on nothing else are shared.
+    /// The text of `keys`, as a cache key for results that depend on nothing else.
     pub fn fingerprint(&self, keys: impl IntoIterator<Item = Key>) -> String {
-        // What is said of networks from files alone is left out where nothing is said.
+        // Keys that only networks from files have are left out if not given.
         let of_files = [Key::Trainable, Key::Frozen, Key::Outputs];
         let named = keys.into_iter().map(|key| (key, self.cell(key).to_json()));
         let named = named.filter(|(key, value)| !value.is_null() || !of_files.contains(key));

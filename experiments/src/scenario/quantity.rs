@@ -1,4 +1,4 @@
-//! Sizes, times, shares and shapes as people write them: `800MB`, `800MiB`, `30%`, `1.5s`, `3x96x96`.
+//! Sizes, times, fractions and shapes as users write them: `800MB`, `800MiB`, `30%`, `1.5s`, `3x96x96`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use haversack_devices::text::{nearest, question};
 use haversack_devices::{Bytes, Nanos, ensure};
 use thiserror::Error;
 
-/// Text that is not the quantity that was expected.
+/// Text that is not the expected quantity.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("expected {expected}, found '{found}'{hint}")]
 pub struct QuantityError {
@@ -38,7 +38,7 @@ const SIZES: [(&str, u64); 9] = [
 const TIMES: [(&str, u64); 6] =
     [("min", 60_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("µs", 1_000), ("ns", 1), ("s", 1_000_000_000)];
 
-/// Longer ones, of stretches of days; case tells minutes from megabytes.
+/// Longer units, for intervals of days; case distinguishes minutes from megabytes.
 const LONG_TIMES: [(&str, u64); 3] = [("m", 60_000_000_000), ("h", 3_600_000_000_000), ("d", 86_400_000_000_000)];
 
 const SIZE: &str = "a size above zero, such as 800MB (decimal) or 800MiB (binary)";
@@ -46,12 +46,13 @@ const BUDGET: &str = "a size above zero, such as 800MB (decimal), 800MiB (binary
 const TIME: &str = "a time above zero with its unit, such as 1.5s or 200ms";
 const SHAPE: &str = "a shape, such as 3x96x96 for images or 256 for tokens";
 
-/// The number at the start of `text`, and the unit behind it. Signs, exponents, `inf` and `nan` are no numbers here.
+/// The number at the start of `text`, and the unit behind it. Signs, exponents, `inf` and `nan` are not
+/// accepted as numbers.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
-    // A lone point, or several, is caught when the number is parsed.
+    // A point without digits, or several points, is refused when the number is parsed.
     (!number.is_empty()).then(|| (number, unit.trim_start()))
 }
 
@@ -65,13 +66,14 @@ fn scale(number: &str, unit: u64) -> Option<u64> {
     (scaled < u64::MAX as f64).then_some(scaled as u64)
 }
 
-/// Units are told apart by spelling alone, whatever the case; but `Mb` are megabits, in which nothing here is counted.
+/// The case of a unit is ignored where the spelling is unambiguous; but `Mb` would be megabits, a unit that no
+/// quantity here has.
 fn unit_of(units: &[(&'static str, u64)], found: &str) -> Option<u64> {
     let is_bits = found.ends_with('b') && found.starts_with(|first: char| first.is_ascii_uppercase());
     units.iter().find(|(name, _)| name.eq_ignore_ascii_case(found) && !is_bits).map(|&(_, unit)| unit)
 }
 
-/// What somebody may have meant who wrote `text` where a quantity in one of `units` is wanted.
+/// A suggestion for the intended value of `text` where a quantity in one of `units` is expected.
 fn meant(text: &str, units: &[(&'static str, u64)]) -> String {
     let number = split(text).filter(|(number, _)| number.parse::<f64>().is_ok());
     let Some((number, unit)) = number.filter(|(_, unit)| unit_of(units, unit).is_none()) else { return String::new() };
@@ -82,7 +84,7 @@ fn meant(text: &str, units: &[(&'static str, u64)]) -> String {
     let names = || units.iter().map(|(name, _)| *name);
     let unit = match unit {
         "" => names().find(|name| *name == "s"),
-        // `800M` of bytes.
+        // `800M` for bytes.
         unit => names().find(|name| name.eq_ignore_ascii_case(&format!("{unit}B"))).or_else(|| nearest(unit, names())),
     };
     question(unit.map(|unit| format!("{number}{unit}")).as_deref())
@@ -91,7 +93,7 @@ fn meant(text: &str, units: &[(&'static str, u64)]) -> String {
 /// Reads a size; a number without a unit is bytes.
 ///
 /// # Errors
-/// Text that is not a size, or a size of nothing.
+/// Text that is not a size, or a size of zero.
 pub fn parse_size(text: &str) -> Result<Bytes, QuantityError> {
     let wrong = || QuantityError::new(SIZE, text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -103,7 +105,7 @@ pub fn parse_size(text: &str) -> Result<Bytes, QuantityError> {
 /// Reads a time, which needs its unit.
 ///
 /// # Errors
-/// Text that is not a time, or a time of nothing.
+/// Text that is not a time, or a time of zero.
 pub fn parse_time(text: &str) -> Result<Nanos, QuantityError> {
     let wrong = || QuantityError::new(TIME, text);
     let (number, unit) = split(text).ok_or_else(wrong)?;
@@ -113,7 +115,7 @@ pub fn parse_time(text: &str) -> Result<Nanos, QuantityError> {
     scale(number, scaled).filter(|&time| time > 0).map(Nanos).ok_or_else(wrong)
 }
 
-/// Reads a stretch of somebody's days: a time, which may also be in `m`, `h` or `d`.
+/// Reads an interval of a user's days: a time, which may also be in `m`, `h` or `d`.
 ///
 /// # Errors
 /// As [`parse_time`].
@@ -125,7 +127,7 @@ pub fn parse_span(text: &str) -> Result<Nanos, QuantityError> {
     long.map_or_else(|| parse_time(text), Ok)
 }
 
-/// The largest of `units` of which `amount` is a whole number.
+/// `amount` in the largest of `units` that divides it exactly.
 fn in_whole_units(amount: u64, units: &[(&'static str, u64)]) -> String {
     let unit = units.iter().find(|(_, unit)| amount >= *unit && amount.is_multiple_of(*unit));
     unit.map_or_else(|| amount.to_string(), |(name, unit)| format!("{}{name}", amount / unit))
@@ -138,23 +140,23 @@ pub fn time_text(time: Nanos) -> String {
 
 /// `size` as [`parse_size`] reads it, exactly.
 pub fn size_text(size: Bytes) -> String {
-    // Decimal first: that is how budgets are spoken of.
+    // Decimal first: budgets are usually given in decimal units.
     let decimal = [("GB", 1_000_000_000), ("MB", 1_000_000)];
     let binary = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KB", 1_000), ("KiB", 1 << 10), ("B", 1)];
     in_whole_units(size.0, &[&decimal[..], &binary].concat())
 }
 
-/// A budget of memory: bytes, or a share of what the policy `original` needs.
+/// A memory budget: bytes, or a percentage of the need of the policy `original`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Budget {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
-    /// So many hundredths of what `original` needs of the same kind.
+    /// A percentage of the need of `original` of the same kind.
     Percent(f64),
 }
 
 impl Budget {
-    /// The bytes, where `original` needs `whole`.
+    /// The bytes, if `original` needs `whole`.
     pub fn of(self, whole: Bytes) -> Bytes {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -164,7 +166,8 @@ impl Budget {
     }
 }
 
-/// What budgets in percent are of: what the policy `original` needs for the same model, input, batch and optimiser.
+/// The reference of budgets in percent: the need of the policy `original` for the same model, input,
+/// batch and optimiser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BudgetReference {
     /// On the policy's own stack, in its own precision and graph.
@@ -212,7 +215,7 @@ impl FromStr for InputShape {
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let sizes: Option<Vec<u64>> =
             text.trim().split(['x', 'X', '×']).map(|size| size.parse().ok().filter(|&size| size > 0)).collect();
-        // More dimensions than any sample has would only be cut down later.
+        // A limit that no real sample exceeds.
         sizes.filter(|sizes| sizes.len() <= 8).map(Self).ok_or_else(|| QuantityError::new(SHAPE, text))
     }
 }
@@ -224,27 +227,27 @@ impl fmt::Display for InputShape {
     }
 }
 
-/// A budget that holds from a time on.
+/// A budget that applies from a time on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step {
     /// When it begins, from the start of the iteration; of a trace, from the start of the run.
     pub at: Nanos,
-    /// What may be resident from then on.
+    /// The limit on resident memory from then on.
     pub budget: Budget,
 }
 
-/// Budgets that take the place of the first ones at times of every iteration.
+/// Budgets that replace the first ones at given times of every iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BudgetWalls {
-    /// Of all that the framework holds, in order of time.
+    /// Memory budgets of the framework, in order of time.
     pub memory: Vec<Step>,
-    /// Of saved tensors alone, in order of time.
+    /// Budgets of saved tensors, in order of time.
     pub activations: Vec<Step>,
 }
 
 const WALLS: &str =
     "times with their budgets, each kind in order of time, such as 200ms=60%,1.5s=800MB,1.5s=activations:20%";
-/// What stands before a budget of saved tensors.
+/// The prefix of a budget of saved tensors.
 const OF_ACTIVATIONS: &str = "activations:";
 
 impl BudgetWalls {
@@ -320,7 +323,7 @@ mod tests {
         assert!(time("2").ends_with("did you mean '2s'?") && time("2mss").ends_with("did you mean '2ms'?"));
         let budget = "2s".parse::<Budget>().unwrap_err().to_string();
         assert!(budget.contains("or 30%") && budget.ends_with("; '2s' is a time"), "{budget}");
-        // What nobody can guess is not guessed at.
+        // Without a likely guess, nothing is suggested.
         assert!(["5 parsecs", "banana", "0MB", "2h"].iter().all(|text| size(text).ends_with(&format!("'{text}'"))));
     }
 

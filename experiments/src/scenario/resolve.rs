@@ -1,4 +1,4 @@
-//! From what was asked for to what will run: defaults are filled in, names are looked up.
+//! Resolves a scenario: fills in defaults and looks up names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use super::user_trace::Available;
 use super::{Budget, Scenario, Step, workload};
 use crate::Cache;
 
-/// Which graph an iteration executes.
+/// The graph that an iteration executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GraphKind {
-    /// The one of an eager framework.
+    /// The graph of an eager framework.
     Eager {
         /// Bytes of one element of a dropout mask.
         dropout_mask_bytes: u64,
@@ -39,46 +39,47 @@ pub enum GraphKind {
     Integer(&'static str),
 }
 
-/// The system of a phone whose apps are named but not its system.
+/// The system of a phone if its apps are given but not its system.
 const SYSTEM_OF_APPS: &str = "android";
 
-/// A scenario whose every default is filled in, with what its names stand for.
+/// A scenario with all defaults filled in, and everything that its names refer to.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// The scenario; nothing that has a default is left open.
+    /// The scenario, without open defaults.
     pub scenario: Scenario,
-    /// What trains, with its constants.
+    /// The device that trains, with its constants.
     pub device: Arc<Device>,
     /// The software that it runs.
     pub stack: Arc<Stack>,
     /// The processor that trains, under the stack.
     pub machine: Arc<Machine>,
-    /// What is trained.
+    /// The network that is trained.
     pub network: Arc<Network>,
-    /// Which graph is executed.
+    /// The graph that is executed.
     pub graph: GraphKind,
     /// The phone in use; `None` if the device does nothing else.
     pub phone: Option<Arc<Phone>>,
     /// Memory budgets over the run; empty without a trace of them.
     pub trace: Arc<Vec<Step>>,
-    /// What of a user's trace the run can use; `None` without one.
+    /// The part of a user's trace that the run can use; `None` without one.
     pub covered: Option<Covered>,
-    /// What a recording leaves of the memory of a phone in use.
+    /// The memory that a phone in use leaves, from a recording.
     pub(crate) recorded: Option<Arc<Available>>,
-    /// What the user may not expect, a sentence each.
+    /// Caveats for the user, one sentence each.
     pub notes: Vec<String>,
 }
 
 impl Resolved {
-    /// What the stack folds into products, where it prepares the network to be run and not trained; `None` where it does not.
+    /// The operators that the stack folds into products when it prepares the network for inference;
+    /// `None` if it does not.
     pub fn prepares(&self) -> Option<Folds> {
         let folds = self.stack.constants.folds.as_ref().filter(|_| self.scenario.inference)?;
         let [batch_norm, activation] = [Fold::BatchNorm, Fold::Activation].map(|fold| folds.contains(&fold));
         Some(Folds { batch_norm, activation })
     }
 
-    /// The same run on a phone in use under other constants of its system; `None` if it is on none, or if the
-    /// system does not run on the device.
+    /// The same run on a phone in use with other constants of its system; `None` if it is not on such a phone, or if
+    /// the system does not run on the device.
     pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
         let now = self.phone.as_deref()?;
         let in_use = InUse { apps: now.apps.clone(), recorded: self.recorded.clone(), phase: now.phase };
@@ -88,10 +89,10 @@ impl Resolved {
 }
 
 impl Scenario {
-    /// Fills in what was left open and looks up every name, sharing what is loaded with whoever else uses `cache`.
+    /// Fills in defaults and looks up every name, sharing loaded files with other users of `cache`.
     ///
     /// # Errors
-    /// A name that nothing has, values that do not go together, a file that cannot be read.
+    /// An unknown name, values that do not fit together, a file that cannot be read.
     pub fn resolve_in(&self, cache: &Cache) -> Result<Resolved> {
         if let Some(scenario) = self.on_phone_of_trace(cache)? {
             return scenario.resolve_in(cache);
@@ -100,7 +101,7 @@ impl Scenario {
             Ok(resolved) => return Ok(resolved),
             Err(error) => error,
         };
-        // One wrong name hides the others.
+        // One wrong name must not hide the others.
         let mut mistakes = Mistakes::default();
         mistakes.add(error);
         self.unknown_names(cache, &mut mistakes);
@@ -195,7 +196,8 @@ impl Scenario {
         Ok(parameters)
     }
 
-    /// The policy whose engine and number format the run has: that of a plan, with its parameters, where one is carried out.
+    /// The policy that determines engine and number format, with its parameters; for `planned`, the policy
+    /// that made the plan.
     fn decided_by(&self, policy: &'static Entry) -> Result<(&'static Entry, Option<BTreeMap<String, String>>)> {
         if policy.id != PLANNED {
             return Ok((policy, None));
@@ -204,7 +206,7 @@ impl Scenario {
         origin.map(|(entry, set)| (entry, Some(set))).map_err(|error| self.error(Key::Set, error))
     }
 
-    /// The algorithm of integer training: of an engine that trains in integers, or where `int8` was asked for.
+    /// The algorithm of integer training: of an engine that trains in integers, or for the precision `int8`.
     fn algorithm(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<Option<&'static str>> {
         let asked = self.precision == Precision::Int8;
         let in_integers = policy.engine.is_some_and(|engine| engine.eight_bit);
@@ -233,7 +235,7 @@ impl Scenario {
         Ok(Some(algorithm.id.as_str()))
     }
 
-    /// The cores that an engine takes, or as many of them as there are.
+    /// The cores that an engine uses, or all of them if the device has fewer.
     fn own_cores(&self, engine: Option<Engine>, device: &Device) -> Result<Option<CoreSelection>> {
         let Some((cores, cpu)) = engine.and_then(|engine| engine.cores).zip(device.cpu()) else { return Ok(None) };
         let wanted: CoreSelection = cores.parse().map_err(|error| self.error(Key::Cores, error))?;
@@ -286,7 +288,7 @@ impl Scenario {
         })
     }
 
-    /// Memory formats and fused attention are a library's.
+    /// Refuses a memory format or fused attention unless the stack calls a library.
     fn check_library(&self, machine: &Machine) -> Result<()> {
         let asked = [
             (Key::MemoryFormat, self.memory_format != MemoryFormat::default()),
@@ -304,7 +306,7 @@ impl Scenario {
         Err(self.error(key, Fault::Refused(message)))
     }
 
-    /// Only graphs of whole operators are run without their backward: an eager framework's, or a prepared one.
+    /// Refuses inference unless the graph consists of whole operators: an eager framework's, or a prepared one.
     fn check_inference(&self, graph: GraphKind, stack: &Stack) -> Result<()> {
         if !self.inference || matches!(graph, GraphKind::Eager { .. }) {
             return Ok(());
@@ -361,7 +363,7 @@ impl Scenario {
         })
     }
 
-    /// Refuses surroundings of a device without a model of heat, and those that it does not start in.
+    /// Refuses an ambient temperature for a device without a thermal model, or one at which it does not start.
     pub(super) fn check_ambient(&self, device: &Device) -> Result<()> {
         let Some(ambient) = self.ambient_c else { return Ok(()) };
         let refused = |message: String| self.error(Key::AmbientC, Fault::Refused(message));
@@ -374,7 +376,7 @@ impl Scenario {
         thermal.start(Celsius(ambient)).map(|_| ()).map_err(|error| refused(error.to_string()))
     }
 
-    /// Refuses cores and frequencies that a GPU has no use for, or that the CPU beside it has not got.
+    /// Refuses cores and frequencies that do not affect a GPU, or that its CPU does not have.
     pub(super) fn check_cores(&self, machine: &Machine) -> Result<()> {
         if machine.cores().is_some() {
             return Ok(());
@@ -391,7 +393,7 @@ impl Scenario {
         }
     }
 
-    /// Refuses parameters that decide something on a phone in use alone; this run is on none.
+    /// Refuses parameters that matter only on a phone in use; this run is not on one.
     pub(super) fn check_idle(&self, policy: &Entry, set: &BTreeMap<String, String>) -> Result<()> {
         let idle = policy.parameters.iter().find(|parameter| parameter.of_a_phone && set.contains_key(parameter.name));
         let Some(idle) = idle else { return Ok(()) };
@@ -410,7 +412,7 @@ impl Scenario {
         budgets.chain(walls.map(|step| step.budget)).any(|budget| matches!(budget, Budget::Percent(_)))
     }
 
-    /// What the user may not expect of budgets: two at once, and a reference that nothing refers to.
+    /// Notes on budgets: two given together, and a reference that no budget refers to.
     pub(super) fn notes_on_budgets(&self, trace: &[Step]) -> Vec<String> {
         let mut notes = Vec::new();
         if self.memory_budget.is_some() && !trace.is_empty() {
@@ -422,7 +424,7 @@ impl Scenario {
         notes
     }
 
-    /// What the user may not expect of frequencies and heat on `machine`.
+    /// Notes on frequencies and heat on `machine`.
     pub(super) fn notes_on(&self, machine: &Machine) -> Vec<String> {
         let mut notes = Vec::new();
         let on_gpu = machine.cores().is_none();

@@ -1,4 +1,4 @@
-//! What happens around a run while it goes on: budgets over time, and the phone that it shares with apps.
+//! The surroundings of a run: budgets over time, and the phone that it shares with apps.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use super::user_trace::{Available, OfUser, Reading, UserTrace, UserTraceError};
 use super::{Budget, PhoneApps, QuantityError, Scenario, Step};
 use crate::Cache;
 
-/// What a scenario says of its surroundings.
+/// The surroundings that a scenario defines.
 #[derive(Default)]
 pub(super) struct Surroundings {
     /// Memory budgets over the run.
     pub(super) budgets: Arc<Vec<Step>>,
-    /// What apps do; `None` if nothing says so.
+    /// The changes of apps; `None` if the scenario does not define them.
     pub(super) apps: Option<Vec<AppChange>>,
-    /// What a recording leaves of a phone's memory, on a phone in use.
+    /// The memory that a phone in use leaves, from a recording.
     pub(super) recorded: Option<Arc<Available>>,
-    /// What of a user's trace there is.
+    /// The part of a user's trace that exists.
     pub(super) covered: Option<Covered>,
 }
 
-/// What of a user's trace a run can use.
+/// The part of a user's trace that a run can use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Covered {
     /// The user.
     pub user: String,
-    /// From the start of the run on; after that the last values are held.
+    /// The length from the start of the run on; after that the last values continue to apply.
     pub length: Nanos,
-    /// When apps do something, and whether that is assumed; in order of time.
+    /// Events of apps, and whether each is assumed; in order of time.
     pub(crate) events: Arc<Vec<Event>>,
-    /// Whether what could be had of memory was inferred.
+    /// Whether the available memory was inferred.
     pub(crate) is_inferred: bool,
 }
 
@@ -52,13 +52,13 @@ impl Covered {
         Self { user: trace.user.clone(), length: trace.length, events, is_inferred }
     }
 
-    /// How long before the end of a run that `ended` then the trace ends.
+    /// The time between the end of the trace and the end of a run that took `ended`.
     pub fn held(&self, ended: Nanos) -> Nanos {
         ended.saturating_sub(self.length)
     }
 
-    /// Of what apps did until a run `ended`, the share that is assumed; all of a memory that was inferred; `None` if they did
-    /// nothing.
+    /// The fraction of app events until `ended` that are assumed; 1 if the available memory was inferred;
+    /// `None` without events.
     pub fn assumed_share(&self, ended: Nanos) -> Option<f64> {
         if self.is_inferred {
             return Some(1.0);
@@ -70,7 +70,8 @@ impl Covered {
 }
 
 impl Scenario {
-    /// The trace and the apps: memory budgets over the run, what the apps of the phone do, or what others hold of its memory.
+    /// Reads the trace and the apps: memory budgets over the run, the changes of apps on the phone, or the memory
+    /// of other processes.
     pub(super) fn read_surroundings(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings> {
         self.check_traced()?;
         let traced = self.read_trace(cache, notes)?;
@@ -105,7 +106,7 @@ impl Scenario {
         self.read_table(Key::Trace, named, cache, notes)
     }
 
-    /// What one user's part of the table that `key` names says.
+    /// Reads one user's part of the table that `key` names.
     fn read_table(&self, key: Key, named: &Path, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings> {
         let (path, user) = apps::split(named);
         let from = self.trace_from.clone().unwrap_or(TraceFrom::After(Nanos::ZERO));
@@ -123,7 +124,7 @@ impl Scenario {
         let (covered, none) = (Some(Covered::of(&read)), Surroundings::default());
         Ok(match &read.holds {
             OfUser::Apps { changes, .. } => Surroundings { apps: Some(changes.clone()), covered, ..none },
-            // Whoever else is on the phone holds the rest.
+            // Other processes on the phone have the rest of the memory.
             OfUser::Available(available) if self.system.is_some() => {
                 Surroundings { recorded: Some(Arc::clone(available)), covered, ..none }
             }
@@ -134,12 +135,12 @@ impl Scenario {
         })
     }
 
-    /// Which model of usage and which table of footprints are asked for.
+    /// The names of the usage model and of the table of footprints.
     fn models_named(&self) -> (Option<String>, Option<String>) {
         (self.usage.clone(), self.footprints.clone())
     }
 
-    /// The model of usage, and what apps take of memory.
+    /// The usage model, and the memory footprints of apps.
     fn models(&self, cache: &Cache) -> Result<Arc<(UsageModel, FootprintTable)>> {
         cache.get(self.models_named(), || {
             let wrong = |key: Key| move |error: DataError| self.error(key, Fault::Refused(error.to_string()));
@@ -151,7 +152,7 @@ impl Scenario {
         })
     }
 
-    /// Refuses what says more of a user's trace where there is none.
+    /// Refuses keys about a user's trace if none is given.
     fn check_traced(&self) -> Result<()> {
         let is_table = |named: &PathBuf| apps::is_table(named);
         let has_table = self.trace.as_ref().is_some_and(is_table) || matches!(self.apps, Some(PhoneApps::Table(_)));
@@ -170,7 +171,7 @@ impl Scenario {
         Ok(())
     }
 
-    /// What the apps do that are named beside the trace.
+    /// The changes of the apps that are named in addition to the trace.
     fn named_apps(&self, cache: &Cache, notes: &mut Vec<String>) -> Result<Surroundings> {
         let refused = |message: String| self.error(Key::Apps, Fault::Refused(message));
         match &self.apps {

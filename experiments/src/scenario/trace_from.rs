@@ -1,4 +1,4 @@
-//! Where in a user's trace a run begins: `1800`, `30min`, `2016-01-01 19:00`, `evening`, `session:3` or `random`.
+//! The start of a run in a user's trace: `1800`, `30min`, `2016-01-01 19:00`, `evening`, `session:3` or `random`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,17 +12,17 @@ use rand::RngExt;
 use super::quantity::{QuantityError, parse_span, time_text};
 use crate::trace_table::UserApps;
 
-/// What of a trace a run uses unless it is told: a day.
+/// The default length of trace that a run uses: a day.
 pub(crate) const DAY: Nanos = Nanos(86_400_000_000_000);
-/// When people use their phones most, on their own clock: the hour at which `evening` begins.
+/// The hour, by the user's clock, at which `evening` begins: when people use their phones most.
 const EVENING: Nanos = Nanos(19 * 3_600_000_000_000);
 /// Shorter pauses do not end a session, as in `trace stats`.
 const PAUSE: Nanos = Nanos(10_000_000_000);
 
-/// Where in a user's trace a run begins.
+/// The start of a run in a user's trace.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceFrom {
-    /// So long after the first row.
+    /// This long after the first row.
     After(Nanos),
     /// At a date and time, by the user's clock unless it states another.
     At(String),
@@ -34,7 +34,7 @@ pub enum TraceFrom {
     Random,
 }
 
-/// No trace is as long as three hundred years, which nanoseconds can just hold.
+/// The upper limit of a time in seconds: almost three hundred years, which nanoseconds can just represent.
 const LATEST_S: f64 = 9e9;
 const EVENING_WORD: &str = "evening";
 const RANDOM: &str = "random";
@@ -82,14 +82,14 @@ impl fmt::Display for TraceFrom {
     }
 }
 
-/// The date and time with its seconds, which people leave out; `None` of what is no date.
+/// The date and time with seconds, which users often leave out; `None` if the text is not a date.
 fn whole(text: &str) -> Option<String> {
     // YYYY-MM-DDTHH:MM and what follows.
     let (minutes, rest) = text.split_at_checked(16)?;
     Some(if rest.starts_with(':') { text.to_owned() } else { format!("{minutes}:00{rest}") })
 }
 
-/// A user's trace, as far as the beginning of a run depends on it.
+/// The properties of a user's trace that determine the start of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span<'a> {
     pub(crate) user: &'a str,
@@ -99,16 +99,16 @@ pub(crate) struct Span<'a> {
 }
 
 impl Span<'_> {
-    /// How long the trace is from `start` on, at most `window`.
+    /// The length of the trace from `start` on, at most `window`.
     pub(crate) fn left(&self, start: UtcTime, window: Nanos) -> Nanos {
         between(start, self.last).min(window)
     }
 
-    /// When a run begins that uses `window` of the trace; `draw` is a number from zero to one, and `timeline` is the whole
-    /// trace's, asked for where sessions are.
+    /// The start of a run that uses `window` of the trace; `draw` is a number from zero to one, and `timeline` returns
+    /// the whole trace's timeline, called only if sessions are needed.
     ///
     /// # Errors
-    /// A beginning outside of the trace, or a session that it does not have, in words.
+    /// A message if the start is outside the trace, or the session does not exist.
     pub(crate) fn start(
         &self,
         from: &TraceFrom,
@@ -150,7 +150,7 @@ impl Span<'_> {
     }
 }
 
-/// When a run begins in the trace of a user, and how much of it is left then.
+/// The start of a run in the trace of a user, and the length left from there.
 ///
 /// # Errors
 /// As [`Span::start`].
@@ -167,12 +167,12 @@ pub(crate) fn beginning(
     Ok((start, span.left(start, window)))
 }
 
-/// The number from zero to one that a random beginning is drawn by.
+/// The number from zero to one that determines a random start.
 pub(crate) fn draw(seed: u64, user: &str) -> f64 {
     Stream::of_user(seed, user, "trace from").random()
 }
 
-/// When sessions begin: when an app comes in front and none has been for longer than a pause.
+/// The starts of sessions: an app comes to the foreground after a pause without one.
 fn session_starts(timeline: &AppTimeline) -> Vec<UtcTime> {
     let (mut starts, mut dark_since) = (Vec::new(), Some(None));
     timeline.stretches(|time, alive| {
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!((start("0"), start("2h"), start("evening")), (at(0), at(2), at(7)));
         // The window of four hours begins up to eight hours after the first row.
         assert_eq!(start("random"), at(4));
-        // 13:00 there is an hour after the first row, and 11:00 UTC.
+        // 13:00 in that zone is an hour after the first row, and 11:00 UTC.
         assert_eq!(start("2016-01-01T13:00"), at(1));
         assert_eq!(start("2016-01-01T11:00Z"), at(1));
         for outside in ["13h", "2016-01-01T11:59", "2017-01-01T12:00"] {

@@ -11,33 +11,33 @@ use super::apps::{Event, app_changes, events};
 use super::trace_from::{Span, TraceFrom, beginning, between, draw};
 use crate::trace_table::{Holds, Reader, TableError, UserApps, nobody, place_beside};
 
-/// The counter whose values are what a phone leaves.
+/// The counter of the memory that a phone leaves.
 const AVAILABLE: &str = "MemAvailable";
-/// The counter whose values are all that it has.
+/// The counter of its total memory.
 const TOTAL: &str = "MemTotal";
 
-/// What a table says of one user.
+/// The part of a table about one user.
 #[derive(Clone, Debug)]
 pub(crate) enum OfUser {
-    /// What the apps of the phone do.
+    /// The activity of apps on the phone.
     Apps {
-        /// To its memory.
+        /// Changes of its memory.
         changes: Vec<AppChange>,
-        /// And when.
+        /// The times of events.
         events: Arc<Vec<Event>>,
     },
-    /// What could be had of memory.
+    /// The available memory.
     Available(Arc<Available>),
 }
 
-/// What a phone left of its memory.
+/// The memory that a phone left.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Available {
-    /// What could be had without swapping (`MemAvailable`), from a time on.
+    /// The memory available without swapping (`MemAvailable`), from each time on.
     pub(crate) steps: Vec<(Nanos, Bytes)>,
-    /// All that the phone's kernel managed (`MemTotal`), where the recording says so.
+    /// The total memory that the phone's kernel managed (`MemTotal`), if it was recorded.
     pub(crate) total: Option<Bytes>,
-    /// Whether nobody recorded what could be had, but it was inferred from other counters.
+    /// Whether the available memory was not recorded but inferred from other counters.
     pub(crate) is_inferred: bool,
 }
 
@@ -46,27 +46,27 @@ pub(crate) struct Available {
 pub(crate) struct UserTrace {
     /// The user.
     pub(crate) user: String,
-    /// What it says.
+    /// The contents.
     pub(crate) holds: OfUser,
-    /// When what a run uses begins, by the user's clock.
+    /// The start of the used part, by the user's clock.
     pub(crate) begins: String,
-    /// From then on to its last row, or to the end of what a run uses.
+    /// The length from there to the last row, or to the end of the used part.
     pub(crate) length: Nanos,
 }
 
-/// How a table is read.
+/// The settings for reading a table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
-    /// Where a run begins, and how much of the trace it uses.
+    /// The start of a run, and the length of the trace it uses.
     pub(crate) from: &'a TraceFrom,
     pub(crate) window: Nanos,
     pub(crate) seed: u64,
-    /// What apps take, and how people use them.
+    /// The footprints of apps, and the usage model.
     pub(crate) footprints: &'a FootprintTable,
     pub(crate) model: &'a UsageModel,
 }
 
-/// Why there is no trace.
+/// The reason why a trace cannot be read.
 pub(crate) enum UserTraceError {
     /// The table, or its user.
     Table(TableError),
@@ -81,11 +81,12 @@ impl<E: Into<TableError>> From<E> for UserTraceError {
 }
 
 impl UserTrace {
-    /// Of the user `wanted` in the table at `path`, or of its first; times count from where the run begins.
+    /// Reads the part of the user `wanted`, or of the first user, from the table at `path`; times count from
+    /// the start of the run.
     ///
     /// # Errors
-    /// A file that is no table of traces, a user that it does not have, counters without `MemAvailable`, a beginning outside
-    /// of the trace.
+    /// A file that does not contain a table of traces, an unknown user, counters without `MemAvailable`, a start
+    /// outside the trace.
     pub(crate) fn read(path: &Path, wanted: Option<&str>, reading: Reading<'_>) -> Result<Self, UserTraceError> {
         let reader = Reader::open(path)?;
         match reader.holds {
@@ -137,7 +138,7 @@ impl UserTrace {
         let span = span(&user, rows.iter().map(|(time, _)| *time));
         let start = span.start(from, window, draw(seed, &user), || None).map_err(UserTraceError::From)?;
         let (length, begins) = (span.left(start, window), span.offset.local(start));
-        // What holds at the start was measured last before it.
+        // The value at the start is the last one measured before it.
         let first = rows.partition_point(|(time, _)| *time <= start).saturating_sub(1);
         let steps = rows[first..].iter().map(|&(time, value)| (between(start, time), bytes(value)));
         let available = Available { steps: steps.take_while(|(at, _)| *at <= window).collect(), total, is_inferred };
@@ -145,11 +146,11 @@ impl UserTrace {
     }
 }
 
-/// All memory that the kernel of a phone managed (`MemTotal`), by the table of counters at `path` or beside a table of apps
-/// there; `None` if neither says so.
+/// The total memory that the kernel of a phone managed (`MemTotal`), from the table of counters at `path` or the one
+/// next to a table of apps there; `None` if it was not recorded.
 ///
 /// # Errors
-/// A file that is no table of traces.
+/// A file that does not contain a table of traces.
 pub(crate) fn total_memory(path: &Path, wanted: Option<&str>) -> Result<Option<Bytes>, TableError> {
     let reader = Reader::open(path)?;
     if reader.holds == Holds::Apps {

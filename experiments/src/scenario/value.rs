@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::error::Fault;
 
-/// What a literal was written as.
+/// The type as which a literal was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Text.
@@ -30,7 +30,7 @@ pub enum Kind {
 pub struct Literal {
     /// Its text, without quotation marks.
     pub text: String,
-    /// What it was written as.
+    /// The type as which it was written.
     pub kind: Kind,
 }
 
@@ -40,7 +40,7 @@ impl Literal {
         Self { text: text.into(), kind: Kind::Text }
     }
 
-    /// What was found, for messages.
+    /// A description of the value, for messages.
     pub fn found(&self) -> String {
         match self.kind {
             Kind::Text => format!("'{}'", self.text),
@@ -57,7 +57,7 @@ pub enum Cell {
     Text(Option<String>),
     /// A whole number, or nothing.
     Whole(Option<u64>),
-    /// A whole number that may be below zero, or nothing.
+    /// A whole number that may be negative, or nothing.
     Signed(Option<i64>),
     /// A decimal number, or nothing.
     Real(Option<f64>),
@@ -71,7 +71,7 @@ impl Cell {
         if let Self::Whole(number) = self { *number } else { None }
     }
 
-    /// The number that may be below zero, if this is one.
+    /// The number that may be negative, if this is one.
     pub(crate) fn signed(&self) -> Option<i64> {
         if let Self::Signed(number) = self { *number } else { None }
     }
@@ -93,7 +93,7 @@ impl Cell {
         }
     }
 
-    /// Whether nothing stands in it.
+    /// Whether it is empty.
     pub(super) fn is_nothing(&self) -> bool {
         match self {
             Self::Settings(settings) => settings.is_empty(),
@@ -121,18 +121,18 @@ pub(super) const ALLOCATORS: [(&str, AllocatorKind); 3] =
 pub(super) const SWITCH: [(&str, bool); 2] = [("true", true), ("false", false)];
 pub(super) const ATTENTION: [(&str, Attention); 2] = [("math", Attention::Math), ("fused", Attention::Fused)];
 
-/// Puts what `read` makes of `given` into a field.
+/// Assigns the value of `given`, parsed by `read`, to a field.
 pub(super) fn put<T>(field: &mut T, given: &Literal, read: impl Fn(&Literal) -> Result<T, Fault>) -> Result<(), Fault> {
     *field = read(given)?;
     Ok(())
 }
 
-/// A field as `show` shows it.
+/// A field, shown by `show`.
 pub(super) fn show<T>(field: &T, show: impl Fn(&T) -> Cell) -> Cell {
     show(field)
 }
 
-/// Reads what has a text of its own.
+/// Parses a value by its `FromStr`.
 pub(super) fn parsed<T: FromStr>(given: &Literal) -> Result<T, Fault>
 where
     Fault: From<T::Err>,
@@ -140,12 +140,12 @@ where
     Ok(given.text.trim().parse()?)
 }
 
-/// Reads what may be left open.
+/// Parses an optional value.
 pub(super) fn some<T>(read: impl Fn(&Literal) -> Result<T, Fault>) -> impl Fn(&Literal) -> Result<Option<T>, Fault> {
     move |given| read(given).map(Some)
 }
 
-/// Refuses a value where entries of a table are set one by one.
+/// Refuses a value for a key whose entries are set one by one.
 pub(super) fn no_table(given: &Literal) -> Result<Settings, Fault> {
     Err(Fault::value("a table", given.found()))
 }
@@ -179,13 +179,13 @@ pub(super) fn whole<T: TryFrom<u64>>(least: u64, most: u64) -> impl Fn(&Literal)
     }
 }
 
-/// What is said of a text that holds several values.
+/// The hint about a text that contains several values.
 fn several(text: &str) -> String {
     let is_list = text.contains([',', ' ']) || text == "all";
     if is_list { "; several values are for `haversack sweep`".to_owned() } else { String::new() }
 }
 
-/// Reads an `oom_score_adj`, whose range is the kernel's.
+/// Parses an `oom_score_adj`, within the kernel's range.
 pub(super) fn score(given: &Literal) -> Result<i32, Fault> {
     let parsed = given.text.trim().parse().ok().filter(|score| (-1000..=1000).contains(score));
     parsed.ok_or_else(|| Fault::value("a whole number from -1000 to 1000", given.found()))
@@ -211,7 +211,7 @@ pub(super) fn maybe<T: ToString>(value: &Option<T>) -> Cell {
     Cell::Text(value.as_ref().map(ToString::to_string))
 }
 
-/// Shows the name of what is not the default.
+/// Shows the name of a value that is not the default.
 pub(super) fn unless_default<T: Copy + Default + PartialEq>(value: &T, name: impl Fn(T) -> &'static str) -> Cell {
     Cell::Text((*value != T::default()).then(|| name(*value).to_owned()))
 }

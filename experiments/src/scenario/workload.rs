@@ -1,4 +1,4 @@
-//! What a scenario trains: a built-in model, or an ONNX file.
+//! The network that a scenario trains: a built-in model, or an ONNX file.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ pub fn is_file(model: &str) -> bool {
     Path::new(model).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx"))
 }
 
-/// What people call `model`: a file's name without its folder and ending, a built-in model's id.
+/// The display name of `model`: a file's name without its folder and ending, or a built-in model's id.
 pub fn called(model: &str) -> &str {
     let stem = || Path::new(model).file_stem().and_then(|stem| stem.to_str());
     if is_file(model) { stem().unwrap_or(model) } else { model }
 }
 
-/// How a network is read from a file: for samples of `input`, with lists of names between commas.
+/// The options for reading a network from a file: samples of `input`, and comma-separated lists of names.
 pub fn reading(input: Option<&InputShape>, [trainable, frozen, outputs]: [Option<&str>; 3]) -> Reading {
     let list = |names: Option<&str>| {
         names.into_iter().flat_map(|names| names.split(',')).map(|name| name.trim().to_owned()).collect()
@@ -30,10 +30,12 @@ pub fn reading(input: Option<&InputShape>, [trainable, frozen, outputs]: [Option
     Reading { input, trainable, frozen, outputs, values: false }
 }
 
-/// The network of the built-in model or ONNX file `model`; a file tells its own classes apart, whatever is asked.
+/// The network of the built-in model or ONNX file `model`; a file defines its own number of classes, so
+/// `classes` is ignored.
 ///
 /// # Errors
-/// An unknown name, a file that is no network, an input that it cannot take; names of weights in a built-in model.
+/// An unknown name, a file that does not contain a network, an input that it cannot take; names of weights
+/// in a built-in model.
 pub fn network(model: &str, reading: &Reading, classes: Option<u64>) -> Result<Network, WorkloadError> {
     if let Some(bytes) = truth::network(model) {
         return onnx::import_bytes(model, bytes, reading);
@@ -47,7 +49,7 @@ pub fn network(model: &str, reading: &Reading, classes: Option<u64>) -> Result<N
     models::build_for(model, reading.input.as_deref(), classes)
 }
 
-/// The shape of a sample by default; `None` for a file, which decides itself.
+/// The default shape of a sample; `None` for a file, which defines its own.
 pub fn own_input(model: &str) -> Option<InputShape> {
     models::named(model).ok().map(|(known, _)| InputShape(known.sample.own().to_vec()))
 }

@@ -1,5 +1,5 @@
-//! The device, the stack and the system of a scenario: with the values that it puts in the place of their own, those of a
-//! program that moves a constant, and the phone of a trace; and which names nothing has.
+//! The device, the stack and the system of a scenario: with the values that it overrides, those of a program that moves
+//! a constant, and the phone of a trace; and checks for unknown names.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::user_trace::total_memory;
 use super::{Key, Placed, Resolved, Scenario, apps, workload};
 use crate::Cache;
 
-/// Which calibration holds a constant.
+/// The calibration that a constant belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -29,11 +29,11 @@ pub enum Holder {
     System,
 }
 
-/// Where a run takes place: the calibrations that it is made of.
+/// The calibrations of a run.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct World {
-    /// What trains.
+    /// The device that trains.
     pub device: Device,
     /// The software that it runs.
     pub stack: Stack,
@@ -42,17 +42,17 @@ pub struct World {
 }
 
 impl World {
-    /// Where `resolved` runs.
+    /// The calibrations of `resolved`.
     ///
     /// # Errors
-    /// None that resolving has not found already.
+    /// None that resolving has not reported already.
     pub fn of(resolved: &Resolved, cache: &Cache) -> Result<Self> {
         let system = resolved.scenario.load_system(cache)?;
         let (device, stack) = (resolved.device.as_ref().clone(), resolved.stack.as_ref().clone());
         Ok(Self { device, stack, system: system.map(Arc::unwrap_or_clone) })
     }
 
-    /// Every constant, with the calibration that holds it.
+    /// Every constant, with the calibration it belongs to.
     pub fn entries(&self) -> Vec<(Holder, ConstantEntry)> {
         let of_system = self.system.as_ref().map(System::entries).unwrap_or_default();
         let held = |holder: Holder| move |entry: ConstantEntry| (holder, entry);
@@ -64,14 +64,15 @@ impl World {
     /// The same with the constant `name` of `holder` at `value`, in the unit of its file.
     ///
     /// # Errors
-    /// As [`set`](haversack_devices::Calibrated::set): an unknown name, a value out of range or against another.
+    /// As [`set`](haversack_devices::Calibrated::set): an unknown name, a value out of range or
+    /// inconsistent with another.
     pub fn with(&self, holder: Holder, name: &str, value: f64) -> Result<Self, CalibrationError> {
         let mut world = self.clone();
         world.set(holder, name, value)?;
         Ok(world)
     }
 
-    /// Sets the constant `name` of `holder`, in the unit of its file; nothing of a system that is not there.
+    /// Sets the constant `name` of `holder`, in the unit of its file; has no effect on a missing system.
     ///
     /// # Errors
     /// As [`World::with`].
@@ -84,9 +85,9 @@ impl World {
         }
     }
 
-    /// `scenario` in this world: on its device and its stack, and under its system where it is under one.
+    /// `scenario` with these calibrations: the device, the stack, and the system if it has one.
     pub fn scenario(self, scenario: &Scenario) -> Scenario {
-        // Words count, too: a compressor is no number.
+        // The digest includes text values, such as the compressor, too.
         let name = digest(&format!("{self:?}"));
         let (device_set, system_set) = (Settings::new(), Settings::new());
         let (device, stack) = (self.device.id.clone(), Some(self.stack.id.clone()));
@@ -101,8 +102,8 @@ impl World {
     }
 }
 
-/// The values of a constant moved by `share` of it, down and up: by at least one where it is counted. `None` if it is
-/// zero, of which there is no share.
+/// The values of a constant moved by `share` of it, down and up, by at least one for counts. `None` if it is zero,
+/// which cannot be scaled.
 pub fn moved(entry: &ConstantEntry, share: f64) -> Option<[f64; 2]> {
     let value = entry.value;
     if value == 0.0 {
@@ -113,10 +114,10 @@ pub fn moved(entry: &ConstantEntry, share: f64) -> Option<[f64; 2]> {
     Some([value - step, value + step])
 }
 
-/// The word for a device that the trace decides.
+/// The device name that selects the device by the trace.
 const OF_TRACE: &str = "trace";
 
-/// The id of the phone with the least memory of at least `total`, or with the most; of equals the first.
+/// The id of the phone with the least memory of at least `total`, or else with the most; the first of equals.
 fn phone_with(total: Bytes) -> Result<String, Fault> {
     let load = |id: &str| Device::load(id).map_err(|error| Fault::Calibration(Box::new(error)));
     let listed = haversack_devices::list().map_err(|error| Fault::Calibration(Box::new(error)))?;
@@ -137,16 +138,16 @@ impl Scenario {
     /// The device with the values of `device_set`.
     ///
     /// # Errors
-    /// A device that there is not, or a value that it cannot have.
+    /// An unknown device, or a value that it cannot have.
     pub(super) fn load_device(&self, cache: &Cache) -> Result<Arc<Device>> {
         let Some(placed) = &self.placed else { return self.changed(cache, Key::Device, &self.device) };
         Ok(Arc::clone(&placed.device))
     }
 
-    /// The stack `id`, which is the scenario's own or what its device or policy brings along.
+    /// The stack `id`, which is the scenario's own or the default of its device or policy.
     ///
     /// # Errors
-    /// A stack that there is not.
+    /// An unknown stack.
     pub(super) fn load_stack(&self, cache: &Cache, id: &str) -> Result<Arc<Stack>> {
         match &self.placed {
             Some(placed) if self.stack.is_some() => Ok(Arc::clone(&placed.stack)),
@@ -157,7 +158,7 @@ impl Scenario {
     /// The system with the values of `system_set`; `None` without one.
     ///
     /// # Errors
-    /// A system that there is not, or a value that it cannot have.
+    /// An unknown system, or a value that it cannot have.
     pub(super) fn load_system(&self, cache: &Cache) -> Result<Option<Arc<System>>> {
         let placed = self.placed.as_ref().and_then(|placed| placed.system.as_ref());
         let load = |id: &String| match placed {
@@ -167,11 +168,11 @@ impl Scenario {
         self.system.as_ref().map(load).transpose()
     }
 
-    /// The scenario on the phone with the least memory that the user's trace fits in, where the device is to be
-    /// [`OF_TRACE`]; `None` where it is another.
+    /// The scenario on the phone with the least memory that the user's trace fits in, if the device is
+    /// [`OF_TRACE`]; `None` otherwise.
     ///
     /// # Errors
-    /// No trace, or one that says nothing of the memory of its phone.
+    /// No trace, or one without the total memory of its phone.
     pub(super) fn on_phone_of_trace(&self, cache: &Cache) -> Result<Option<Self>> {
         if self.device != OF_TRACE {
             return Ok(None);
@@ -188,7 +189,7 @@ impl Scenario {
         Ok(Some(Self { device: device.as_ref().clone(), ..self.clone() }))
     }
 
-    /// The calibration `id` that `named` names, with the values that are put in the place of its own.
+    /// The calibration `id` that `named` names, with the overriding values of `key`.
     fn changed<T>(&self, cache: &Cache, named: Key, id: &str) -> Result<Arc<Calibrated<T>>>
     where
         T: Schema + Debug + Send + Sync + 'static,
@@ -206,14 +207,14 @@ impl Scenario {
         changed.map_err(|error| self.refused(key, error))
     }
 
-    /// Takes note of every name that nothing has.
+    /// Adds a mistake for every unknown name.
     pub(crate) fn unknown_names(&self, cache: &Cache, mistakes: &mut Mistakes) {
         for key in [Key::Device, Key::Stack, Key::Model, Key::Policy, Key::System] {
             self.unknown_name(key, cache, mistakes);
         }
     }
 
-    /// Takes note of the name that `key` has, if nothing has it.
+    /// Adds a mistake if the name of `key` is unknown.
     pub(crate) fn unknown_name(&self, key: Key, cache: &Cache, mistakes: &mut Mistakes) {
         let is_named = |id: &str| workload::is_file(id) || MODELS.iter().any(|known| known.id == id);
         let found = match key {
@@ -222,7 +223,7 @@ impl Scenario {
             Key::Stack => self.stack.iter().try_for_each(|id| self.load_stack(cache, id).map(drop)),
             Key::System | Key::SystemSet => self.load_system(cache).map(drop),
             Key::Policy => registry::find(&self.policy).map(drop).map_err(|error| self.error(key, error)),
-            // One that there is takes its time to be built, and is only asked for its name.
+            // Known models are checked by name only, because building them takes time.
             Key::Model if !self.model.is_empty() && !is_named(&self.model) => {
                 models::build(&self.model, None).map(drop).map_err(|error| self.error(key, error))
             }

@@ -1,5 +1,5 @@
-//! What devices, software stacks and operating systems have in common: constants, how each is known, and which rows of
-//! the papers rest on them.
+//! Shared by devices, software stacks and operating systems: constants, how each is known, and which rows of the
+//! papers depend on them.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +12,17 @@ use crate::papers::summary::{COLUMNS, Tally, tallies};
 use crate::papers::{ComparedCell, Reference, committed};
 use crate::{CommandError, Result};
 
-/// How far the numbers of a calibration may be believed.
+/// The evidence for the numbers of a calibration.
 pub(super) struct Belief {
     entries: Vec<ConstantEntry>,
     kinds: BTreeMap<Kind, usize>,
     rows: Vec<Tally>,
-    /// What constants were fitted to with it, by `haversack calibrate`.
+    /// The observations that constants were fitted to with this calibration, by `haversack calibrate`.
     observed: Vec<String>,
 }
 
 impl Belief {
-    /// What is known of `calibrated`, which is one of those that `loads` names of an artefact and `fitted` of a fit.
+    /// The evidence for `calibrated`, which is among the names that `loads` gives of an artefact and `fitted` of a fit.
     pub(super) fn of<T: Schema>(
         calibrated: &Calibrated<T>,
         loads: fn(&Entry) -> &[&str],
@@ -33,7 +33,7 @@ impl Belief {
         for entry in &entries {
             *kinds.entry(entry.kind).or_default() += 1;
         }
-        // A file beside the user is none of those that ship, whatever it is called.
+        // A user's own file is never one of the shipped ones, even if its name is the same.
         let is_shipped = calibrated.bases.is_empty() && calibrated.file.starts_with("devices/calibrations/");
         let (mut rows, mut observed) = (Vec::new(), Vec::new());
         if is_shipped {
@@ -47,7 +47,7 @@ impl Belief {
         Ok(Self { entries, kinds, rows, observed })
     }
 
-    /// What the template `belief.txt` has beside the answer.
+    /// Further values that the template `belief.txt` reads.
     pub(super) fn figures(&self) -> Value {
         let figures: Vec<_> = self.rows.iter().map(Tally::figures).collect();
         json!({ "columns": COLUMNS, "figures": figures })
@@ -60,7 +60,7 @@ impl Belief {
     }
 }
 
-/// The results that came with this version, of the artefacts that `rest` says.
+/// The results that ship with this version, of the artefacts for which `rest` is true.
 fn cells(rest: impl Fn(&Entry) -> bool) -> Result<Vec<ComparedCell>> {
     let reference = Reference::load().map_err(CommandError::failed)?;
     let cells = committed::cells(&reference).map_err(CommandError::failed)?;
@@ -73,7 +73,7 @@ fn cells(rest: impl Fn(&Entry) -> bool) -> Result<Vec<ComparedCell>> {
     Ok(cells.into_iter().filter(rests).collect())
 }
 
-/// The processors for which `stack` has kernels and that `has` says there are.
+/// The names of the processors for which `runs` is true.
 pub(super) fn processors(runs: [bool; 3]) -> Vec<&'static str> {
     let named = ["CPU", "GPU", "DSP"].into_iter().zip(runs);
     named.filter(|(_, runs)| *runs).map(|(name, _)| name).collect()

@@ -1,6 +1,6 @@
-//! What a device is.
+//! Descriptions of devices.
 //!
-//! What a software stack or an operating system is.
+//! Also of software stacks and operating systems.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,13 @@ use crate::Result;
 use crate::checked::checked;
 use crate::output::join;
 
-/// The device `id`, or that of a file.
+/// The device `id`, or the one in a file.
 pub(super) fn show(id: &str) -> Result<Shown> {
     let device = load(id)?;
     let belief = Belief::of(&device, |artefact| artefact.devices, |fit| Some(fit.device.as_str()))?;
     let constants = &device.constants;
-    // Those with kernels for a processor that the device has, and those of them on which papers checked it.
+    // The stacks with kernels for one of the device's processors, and those among them with rows of
+    // papers on this device.
     let (mut stacks, mut compared) = (Vec::new(), Vec::new());
     for listing in haversack_devices::list_stacks()? {
         let on = processors(load_stack(listing.id)?.processors_of(&device));
@@ -77,7 +78,7 @@ fn json(device: &Device, stacks: Vec<Value>, belief: &Belief) -> Value {
     value
 }
 
-/// The software stack `id`, or that of a file.
+/// The software stack `id`, or the one in a file.
 pub(super) fn stack(id: &str) -> Result<Shown> {
     let stack = load_stack(id)?;
     let belief = Belief::of(&stack, |artefact| artefact.stacks, |fit| Some(fit.stack.as_str()))?;
@@ -105,7 +106,7 @@ pub(super) fn stack(id: &str) -> Result<Shown> {
     Ok(Shown::new(include_str!("../../texts/show-stack.txt"), json, more))
 }
 
-/// The operating system `id`, or that of a file.
+/// The operating system `id`, or the one in a file.
 pub(super) fn system(id: &str) -> Result<Shown> {
     let system = load_system(id)?;
     let belief = Belief::of(&system, |artefact| artefact.systems, |fit| fit.system.as_deref())?;

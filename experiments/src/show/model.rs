@@ -1,4 +1,4 @@
-//! What a network is, and what a policy is.
+//! Descriptions of networks and policies.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -15,10 +15,10 @@ use super::Shown;
 use crate::Result;
 use crate::scenario::{InputShape, workload};
 
-/// Tensors that are shown.
+/// The number of tensors shown.
 const LARGEST: usize = 10;
 
-/// The built-in network `id`, or that of an ONNX file.
+/// The built-in network `id`, or the one in an ONNX file.
 pub(super) fn network(id: &str) -> Result<Shown> {
     let network = workload::network(id, &Reading::default(), None)?;
     let about = MODELS.iter().find(|model| model.id == id).map(|model| model.about);
@@ -31,7 +31,7 @@ pub(super) fn network(id: &str) -> Result<Shown> {
     Ok(Shown::new(include_str!("../../texts/show-model.txt"), json, Value::Null))
 }
 
-/// The kinds of operators with their number and their operations in forward of one sample, the most first.
+/// The kinds of operators with their number and their forward operations for one sample, the most expensive first.
 fn layers(network: &Network) -> Value {
     let mut kinds: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
     for node in &network.nodes {

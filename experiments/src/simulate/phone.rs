@@ -11,29 +11,29 @@ use serde_json::{Value, json};
 
 use crate::quantities;
 
-/// Who holds memory, from the foot of the stack upwards.
+/// The owners of memory, from the bottom of the stack upwards.
 const OWNERS: [&str; 6] = ["kernel", "trainer", "apps and system", "files", "ZRAM", "free"];
-/// Points of a line, and samples in JSON: of more only every so many.
+/// The most points of a line, and of samples in JSON; longer series are thinned.
 const MOST: usize = 600;
-/// Kills that are written out in text.
+/// The most kills listed in text.
 const LISTED: usize = 10;
-/// Apps that have a colour of their own among launches.
+/// The number of apps with their own colour among launches.
 const NAMED: usize = 5;
 
-/// What each of [`OWNERS`] holds.
+/// The memory of each of [`OWNERS`].
 fn held(sample: &PhoneSample) -> [Bytes; 6] {
     let usage = &sample.usage;
     let others = usage.anonymous.saturating_sub(sample.trainer);
     [usage.pinned, sample.trainer, others, usage.file, usage.zram, usage.free]
 }
 
-/// Pages evicted and pages that came back so far.
+/// Pages evicted and pages brought back so far.
 fn moved(sample: &PhoneSample) -> [u64; 2] {
     let counted = &sample.counters;
     [counted.pgsteal_anon + counted.pgsteal_file, counted.workingset_refault_anon + counted.workingset_refault_file]
 }
 
-/// Pairs of samples between which a rate is taken; few enough to be drawn.
+/// Pairs of samples between which a rate is computed; few enough to be drawn.
 fn spans(track: &PhoneTrack) -> Vec<(&PhoneSample, &PhoneSample)> {
     let every = (track.samples.len() / MOST).max(1);
     let kept: Vec<&PhoneSample> = track.samples.iter().step_by(every).chain(track.samples.last()).collect();
@@ -84,13 +84,13 @@ pub(super) fn figure(track: &PhoneTrack, title: String) -> Figure {
         ))
 }
 
-/// The share of each second in which the trainer waits for memory, in percent.
+/// The percentage of each second in which the trainer waits for memory.
 fn trainer_stalls(track: &PhoneTrack, end: f64) -> Series {
     let step = (end / MOST as f64).max(1.0);
     let mut waited = vec![0.0; (end / step) as usize + 1];
     for event in track.events.iter().filter(|event| event.what == Happening::TrainerStall) {
         let (mut from, to) = (event.start.seconds(), (event.start + event.duration).seconds());
-        // A wait is divided among the spans that it lies in.
+        // A wait is divided among the spans it overlaps.
         while from < to {
             let place = (from / step) as usize;
             let until = to.min((place + 1) as f64 * step);
@@ -105,7 +105,7 @@ fn trainer_stalls(track: &PhoneTrack, end: f64) -> Series {
     Series::new("the trainer stalls", points).stroke(Stroke::Step).unmarked()
 }
 
-/// Launches by app, those longest first, and kills by what was ended and why.
+/// Launches by app, the longest first, and kills by victim and reason.
 fn arrivals(track: &PhoneTrack) -> Lines {
     let mut launches: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     let mut kills: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn arrivals(track: &PhoneTrack) -> Lines {
     all.fold(Lines::new(), |lines, (name, points)| lines.series(Series::new(name, points).stroke(Stroke::None)))
 }
 
-/// What was killed, when and why.
+/// The kills, with time and reason.
 pub(super) fn killed(track: &PhoneTrack) -> String {
     let mut text = String::new();
     let kills = track.events.iter().filter_map(|event| match &event.what {
@@ -148,7 +148,7 @@ pub(super) fn killed(track: &PhoneTrack) -> String {
     text
 }
 
-/// Who held memory and what moved, from sample to sample, and what happened.
+/// The owners of memory and the pages moved, sample by sample, and the events.
 pub(super) fn json(track: &PhoneTrack) -> [(&'static str, Value); 2] {
     let every = (track.samples.len() / MOST).max(1);
     let sample = |sample: &PhoneSample| {

@@ -1,4 +1,4 @@
-//! A run as people read it.
+//! A run as text.
 
 use std::fmt::Write as _;
 
@@ -17,16 +17,16 @@ use crate::run::{PlanError, Results, share};
 use crate::scenario::{size_text, workload};
 use crate::texts;
 
-/// The share of a peak below which a run says what keeps it there.
+/// Below this fraction of the peak, a run names the constant that limits it.
 const LITTLE: f64 = 0.05;
-/// Characters of a bar of 100%.
+/// The length of a 100% bar, in characters.
 const BAR: f64 = 40.0;
-/// Micro-batches that are written out; of more, only how many.
+/// Micro-batches that are listed; of more, only the number is given.
 const WRITTEN_OUT: usize = 12;
 
 impl Simulated {
-    /// The run in text, of which `answer` is for programs; `baseline` is what it is compared with, `None` if it is the baseline
-    /// itself.
+    /// The run in text; `answer` is its JSON, and `baseline` the time it is compared with, `None` if it is
+    /// the baseline itself.
     pub(super) fn to_text(&self, mut answer: Value, baseline: Option<&Result<Nanos, PlanError>>) -> String {
         let (plan, device) = (&self.plan, &self.plan.resolved.device.constants);
         let precision = plan.arithmetic();
@@ -46,7 +46,7 @@ impl Simulated {
         texts::text(include_str!("../../texts/simulate.txt"), &answer)
     }
 
-    /// The run beside its baseline, in a sentence.
+    /// The comparison of the run with its baseline, in one sentence.
     fn against(&self, baseline: Option<&Result<Nanos, PlanError>>) -> String {
         let (own, of_baseline) = (self.plan.scenario().precision, self.plan.baseline().precision);
         let precision = if own == of_baseline { String::new() } else { format!(", {of_baseline}") };
@@ -61,7 +61,7 @@ impl Simulated {
         }
     }
 
-    /// What the time was bound by, and the operators that took longest.
+    /// The bounds of the time, and the slowest operators.
     fn bounds(&self, precision: Precision) -> String {
         let mut shares: Vec<(&str, f64)> =
             Results::bounds().into_iter().zip(self.results.bound_by.iter().copied()).collect();
@@ -76,7 +76,8 @@ impl Simulated {
         text
     }
 
-    /// How much of the peak the network's arithmetic comes to, and, where that is little, the constant that keeps it there.
+    /// The fraction of peak that the network's arithmetic reaches, and, where that is little, the
+    /// constant that limits it.
     fn of_peak(&self, precision: Precision) -> String {
         let Some(peak) = self.peak(precision) else { return String::new() };
         let arithmetic = |node: &Node| node.work.flops.at(self.plan.scenario().batch) as f64;
@@ -92,7 +93,7 @@ impl Simulated {
         text
     }
 
-    /// Operations a second of the processors that train, in the format of the run.
+    /// The peak operations per second of the processors that train, in the run's format.
     fn peak(&self, precision: Precision) -> Option<f64> {
         let machine = self.plan.machine();
         let of_gpu = |gpu: &GpuConstants| gpu.tensor_peak(precision).unwrap_or(gpu.general_peak(precision)).0;
@@ -104,7 +105,7 @@ impl Simulated {
         Some(own + dsp.map_or(0.0, |dsp| dsp.int8_peak().0))
     }
 
-    /// The constant by which what bounds the run most does so.
+    /// The constant behind the bound that limits the run most.
     fn keeps_low(&self) -> Option<ConstantEntry> {
         let machine = self.plan.machine();
         let section = if matches!(machine.processor, Processor::Gpu(..)) { "gpu" } else { "cpu" };
@@ -137,7 +138,7 @@ impl Simulated {
         walls("budget", budgets.memory, &budgets.walls) + &self.trace() + &of_activations
     }
 
-    /// The budgets of the trace: each, or their range where they are many.
+    /// The budgets of the trace: each of them, or their range if there are many.
     fn trace(&self) -> String {
         let budgets = &self.plan.budgets;
         let traced = &budgets.traced;
@@ -150,7 +151,7 @@ impl Simulated {
         format!("  budget of the trace: {} values from {least} to {most}\n", traced.len())
     }
 
-    /// What the phone's kernel saw.
+    /// The statistics of the phone's kernel.
     fn phone(phone: &PhoneReport) -> String {
         let last = &phone.iteration;
         let share = |bytes: Bytes| format!("{bytes}, {:.1}%", 100.0 * bytes.as_f64() / phone.managed.as_f64());
@@ -207,7 +208,7 @@ fn row(name: &str, value: &str) -> String {
     format!("{name:24}{value}\n")
 }
 
-/// A bar for `share` of the whole, which all of [`BAR`] stands for.
+/// A bar for `share` of the whole, [`BAR`] characters long at 100%.
 fn bar(share: f64) -> String {
     "#".repeat((BAR * share).round() as usize)
 }

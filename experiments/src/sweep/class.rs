@@ -1,6 +1,6 @@
-//! Words that stand for several values: every policy, and the devices of one form.
+//! Group words, which stand for several values: every policy, or the devices of one form.
 //!
-//! The values between two ends: `{ from = "20%", to = "100%", steps = 40 }`.
+//! Also the values between two ends: `{ from = "20%", to = "100%", steps = 40 }`.
 
 use std::sync::Arc;
 
@@ -16,27 +16,27 @@ const ALL: &str = "all";
 /// The devices of a form.
 const FORMS: [(&str, Form); 3] = [("phones", Form::Phone), ("boards", Form::Board), ("gpus", Form::Gpu)];
 
-/// Values that such a word brought and nobody named: that one of them fits nowhere is no mistake.
+/// Values that came from a group word and were not named: one of them that fits nowhere is not a mistake.
 pub(super) type Members = Vec<(Key, String)>;
 
-/// The values of a key as they are gathered, each with its line.
+/// The values of a key while they are gathered, each with its line.
 #[derive(Default)]
 struct Values {
     all: Vec<(Literal, usize)>,
-    /// What a word brought.
+    /// The values that came from a group word.
     brought: Vec<String>,
     has_words: bool,
 }
 
 impl Values {
-    /// A value that is named; once a word stands beside it, it is there once.
+    /// Adds a named value; after a group word, it replaces an equal one.
     fn name(&mut self, value: Literal, line: usize) {
         self.brought.retain(|member| *member != value.text);
         self.all.retain(|(other, _)| !self.has_words || other.text != value.text);
         self.all.push((value, line));
     }
 
-    /// What a word stands for.
+    /// Adds the values of a group word.
     fn bring(&mut self, members: Vec<String>, line: usize) {
         self.has_words = true;
         for member in members {
@@ -48,10 +48,10 @@ impl Values {
     }
 }
 
-/// Puts in the place of every such word of `document` what it stands for, each value once.
+/// Replaces every group word of `document` by its values, each only once.
 ///
 /// # Errors
-/// A word that is mistyped, or a built-in device that does not load.
+/// A misspelt group word, or a built-in device that does not load.
 pub(super) fn expand(document: &mut Document) -> Result<Members, ScenarioError> {
     let mut brought = Members::new();
     let Document { file, fields, .. } = document;
@@ -73,7 +73,7 @@ pub(super) fn expand(document: &mut Document) -> Result<Members, ScenarioError> 
     Ok(brought)
 }
 
-/// What `word` stands for as a value of `key`, in the order in which it is listed; `None` if it stands for itself.
+/// The values of the group word `word` for `key`, in the order of the lists; `None` if it is an ordinary value.
 ///
 /// # Errors
 /// As [`expand`].
@@ -100,7 +100,7 @@ fn members(key: Key, word: &str) -> Result<Option<Vec<String>>, Fault> {
     }
 }
 
-/// A value that stands for itself, unless it is one of `words` mistyped and none of `names`.
+/// `None` for an ordinary value, unless it is a misspelling of one of `words` and none of `names`.
 fn itself(
     word: &str,
     words: &[&str],
@@ -166,7 +166,7 @@ fn wholes(from: &Literal, to: &Literal, steps: u64) -> Result<Vec<Literal>, Faul
     Ok(rounded(from, to, steps).map(literal).collect())
 }
 
-/// The ends of a span as what `parse` makes of them, which is `expected`.
+/// The ends of a span, parsed by `parse`; `expected` describes them in errors.
 fn ends<T>(from: &Literal, to: &Literal, expected: &str, parse: fn(&str) -> Option<T>) -> Result<(T, T), Fault> {
     let refused =
         |end: &Literal| Fault::Refused(format!("expected {expected} at each end of the span, found {}", end.found()));
@@ -189,7 +189,7 @@ fn rounded(from: u64, to: u64, steps: u64) -> impl Iterator<Item = u64> {
     let last = i128::from(steps - 1).max(1);
     (0..steps).map(move |step| {
         let doubled = 2 * (i128::from(to) - i128::from(from)) * i128::from(step) + last;
-        // Between two values that fit, every value fits.
+        // Values between two representable values are representable.
         (i128::from(from) + doubled.div_euclid(2 * last)) as u64
     })
 }
@@ -220,7 +220,7 @@ mod tests {
             _ => Vec::new(),
         };
         assert_eq!(values(Key::Device)[..2], ["pixel-6", "rtx-3090"]);
-        // sage stands last, where it was named, and was not brought.
+        // sage is last, where it was named, so it does not count as a value of the group word.
         let policies = values(Key::Policy);
         assert_eq!((policies.len(), policies.last().map(String::as_str)), (POLICIES.len(), Some("sage")));
         assert!(brought.contains(&(Key::Device, "rtx-3090".to_owned())));

@@ -1,8 +1,8 @@
-//! What a sweep found, gathered from its tables one after the other: what each policy reached, by device and model.
+//! The results of a sweep, gathered from its tables one after the other: the best of each policy, by device and model.
 //!
-//! Of a run three numbers are kept, its memory, its throughput and its energy; a table is forgotten once it was seen.
+//! Only memory, throughput and energy of each run are kept; a table is dropped once it has been read.
 //!
-//! One run of a sweep: how it ended, and its figures.
+//! Also one run of a sweep: its status, and its results.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -20,51 +20,51 @@ use crate::run::{Outcome, Results, Status};
 use crate::scenario::{BudgetBytes, Cell, workload};
 use crate::{Cache, Key, Plan};
 
-/// What a sweep found.
+/// The results of a sweep.
 #[derive(Default)]
 pub(super) struct Found {
-    /// How many runs ended in each way, in the order of [`Status::VARIANTS`].
+    /// The number of runs with each status, in the order of [`Status::VARIANTS`].
     pub(super) statuses: [u64; Status::VARIANTS.len()],
     pub(super) clouds: Vec<Cloud>,
     pub(super) names: HashSet<String>,
 }
 
-/// A kind of run: its settings, the class of its gradients, and the bits.
+/// A kind of run: its settings, the class of its gradients, and the fewest bits.
 type Kind = (Vec<String>, String, u64);
 
-/// What was found of a device and a model; one picture shows it.
+/// The results for a device and a model, which one picture shows.
 pub(super) struct Cloud {
     pub(super) device: String,
     pub(super) model: String,
     /// The name of the picture's files, without their extension.
     pub(super) name: String,
-    /// What its runs have of each of [`SETTINGS`].
+    /// The values of each of [`SETTINGS`] in its runs.
     pub(super) settings: [BTreeSet<String>; SETTINGS.len()],
     /// The policies in the order of the runs.
     pub(super) policies: Vec<Reached>,
-    /// Samples a second that no plan beats within so many megabytes, of each kind of run.
+    /// Upper bounds on samples per second within a number of megabytes, for each kind of run.
     pub(super) bounds: BTreeMap<Kind, Vec<(f64, f64)>>,
 }
 
-/// Columns that a picture says of its runs.
+/// Columns that a picture lists for its runs.
 pub(super) const SETTINGS: [&str; 3] = [BATCH, "stack", "precision"];
-/// The one of them that is a number.
+/// The only one that is a number.
 const BATCH: &str = "batch";
 
-/// What a policy reached.
+/// The results of a policy.
 #[derive(Default)]
 pub(super) struct Reached {
     pub(super) policy: String,
     pub(super) runs: u64,
-    /// Memory in megabytes and samples a second of the runs that fit.
+    /// Memory in megabytes and samples per second of the runs that fit.
     pub(super) points: Vec<(f64, f64)>,
-    /// Memory and joules a sample of those of them whose energy is known.
+    /// Memory and joules per sample of those of them whose energy is known.
     pub(super) energies: Vec<(f64, f64)>,
-    /// How faithful each of them is: its class, and what it gives up.
+    /// The fidelity of each: its class, and its losses.
     pub(super) fidelities: Vec<(FidelityClass, [u64; 4])>,
-    /// The one of them with most samples a second, the first of equals.
+    /// The one with the most samples per second, the first of equals.
     pub(super) fastest: Option<Fastest>,
-    /// The least memory that was enough for a run, or that a run which did not fit would have needed.
+    /// The least memory with which a run worked, or that a run that did not fit would have needed.
     pub(super) least: Option<Bytes>,
 }
 
@@ -76,16 +76,16 @@ pub(super) struct Fastest {
 }
 
 impl Found {
-    /// Takes the runs of `table`, which come after those before.
+    /// Adds the runs of `table`, which come after the earlier ones.
     ///
     /// # Errors
-    /// A column that it lacks, before any run is taken.
+    /// A missing column, before any run is added.
     pub(super) fn see(&mut self, table: &DataFrame) -> PolarsResult<()> {
         let text = |name: &str| table.column(name)?.str();
         let whole = |name: &str| table.column(name)?.u64();
         let real = |name: &str| table.column(name)?.f64();
         let telling = [text("device")?, text("model")?, text("policy")?, text("status")?];
-        // What is changed of the device, where the sweep changes any.
+        // The device's changed constants, if the sweep changes any.
         let changes = text(Key::DeviceSet.name()).ok();
         let [_, stack, precision] = SETTINGS;
         let (batches, settings) = (whole(BATCH)?, [text(stack)?, text(precision)?]);
@@ -150,7 +150,7 @@ impl Found {
         Ok(())
     }
 
-    /// What was found of a device and a model.
+    /// The results for a device and a model.
     pub(super) fn cloud(&mut self, device: &str, model: &str) -> &mut Cloud {
         let names = &mut self.names;
         place(
@@ -169,12 +169,12 @@ impl Found {
 }
 
 impl Cloud {
-    /// What people call the model.
+    /// The model's display name.
     pub(super) fn called(&self) -> &str {
         workload::called(&self.model)
     }
 
-    /// What its picture is of, in words.
+    /// The title of its picture.
     pub(super) fn title(&self) -> String {
         format!("{} on {}", self.called(), self.device)
     }
@@ -185,12 +185,12 @@ impl Cloud {
     }
 }
 
-/// The value that a word stands for.
+/// The value that a word deserialises to.
 fn of_word<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(word.into()).ok()
 }
 
-/// The item that `is_it` finds, made and put at the end if there is none.
+/// The item for which `is_it` is true; if there is none, `make` adds it at the end.
 fn place<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> &mut T {
     let found = items.iter().position(is_it).unwrap_or(items.len());
     if found == items.len() {
@@ -199,7 +199,7 @@ fn place<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool, make: impl FnOnce() 
     &mut items[found]
 }
 
-/// `pareto-<device>-<model>`, in characters that every file system takes, no name twice.
+/// `pareto-<device>-<model>`, in characters that every file system accepts; names are unique.
 fn file_name(device: &str, model: &str, taken: &mut HashSet<String>) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' };
     let stem: String = format!("pareto-{device}-{}", workload::called(model)).chars().map(plain).take(120).collect();
@@ -216,20 +216,20 @@ fn file_name(device: &str, model: &str, taken: &mut HashSet<String>) -> String {
 pub struct Row {
     /// The number of the run, from zero.
     pub run: u64,
-    /// The keys of its scenario, nothing left open; of what does not go together, what was asked.
+    /// The keys of its scenario with all defaults filled in; if its values do not fit together, the values given.
     pub scenario: Vec<(String, Cell)>,
-    /// Whether there are figures, and if not why.
+    /// Whether there are results, and if not why.
     pub status: Status,
-    /// The figures; of a run that missed its time budget too.
+    /// The results, also of a run that exceeded its time budget.
     pub results: Option<Results>,
     /// The least memory budget that works, if this one does not.
     pub least_memory_bytes: Option<u64>,
-    /// Why it is not `ok`.
+    /// The reason, unless it is `ok`.
     pub reason: Option<String>,
 }
 
 impl Row {
-    /// Runs the run numbered `run`; whatever goes wrong is in the row.
+    /// Runs the run numbered `run`; errors become part of the row.
     pub fn run(run: u64, specification: &Specification, cache: &Cache) -> Self {
         let asked = match specification.scenario(run) {
             Ok(asked) => asked,

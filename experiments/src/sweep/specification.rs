@@ -1,4 +1,4 @@
-//! What a sweep runs: a list of values for each key, and the numbered product of all.
+//! The specification of a sweep: a list of values for each key, and the numbered product of all.
 
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
@@ -10,18 +10,19 @@ use crate::source::Source;
 use crate::work::places;
 use crate::{Cache, Key, Result, Scenario};
 
-/// More runs than anybody would wait for.
+/// Far more runs than a user would wait for.
 const MOST_RUNS: u64 = 10_000_000;
-/// Keys whose values are right or wrong on their own.
+/// Keys whose values can be checked independently of other keys.
 const NUMBERS: [Key; 5] = [Key::MemoryBudget, Key::ActivationBudget, Key::TimeBudget, Key::Iterations, Key::Seed];
 
-/// Combinations that are checked at once.
+/// Combinations that are checked in parallel.
 const AT_ONCE: usize = 256;
 
 /// A value, and its line.
 type Placed = (Literal, usize);
 
-/// What one step of the product sets: a key, the policy with its parameters, or entries of a key that takes a table.
+/// The settings of one step on an axis of the product: a key, the policy with its parameters, or entries of a key
+/// that takes a table.
 #[derive(Clone, Debug)]
 struct Setting {
     /// The key whose name it sets.
@@ -69,15 +70,15 @@ impl Specification {
         Ok(Self::parse(&file, &text)?)
     }
 
-    /// Reads a specification from TOML; `file` is how errors name it.
+    /// Parses a specification from TOML; `file` is its name in errors.
     ///
     /// # Errors
-    /// Text that is not TOML; every unknown key, and every list or span that holds no values of its key.
+    /// Text that is not TOML; every unknown key, and every list or span whose values its key cannot have.
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
         Self::parse_beside(file, text, &[])
     }
 
-    /// The same of a text in which `others` are keys of whoever reads it, too.
+    /// The same for a text with the additional keys `others`, which the caller reads.
     pub(crate) fn parse_beside(file: &str, text: &str, others: &[&'static str]) -> Result<Self, ScenarioError> {
         let mut mistakes = Mistakes::default();
         let mut document = Document::parse(file, text, &[&users::KEYS, others].concat(), &mut mistakes)?;
@@ -98,7 +99,7 @@ impl Specification {
         mistakes.finish().map(|()| specification)
     }
 
-    /// Takes note of every value that its key cannot have, of every name that nothing has, and of keys that are missing.
+    /// Adds a mistake for every impossible value, every unknown name, and every missing key.
     fn check_values(&self, cache: &Cache, mistakes: &mut Mistakes) {
         let mut scratch = Scenario::new("", "");
         for setting in self.axes.iter().flatten() {
@@ -112,7 +113,7 @@ impl Specification {
         mistakes.note(scratch.complete(self.document.origin(0)));
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub const fn runs(&self) -> u64 {
         self.runs
     }
@@ -153,24 +154,24 @@ impl Specification {
         Ok(())
     }
 
-    /// Checks every value, and every combination of those that depend on each other; `see` is shown each combination
-    /// that can be. A value with which no combination can be is a mistake; of a combination that cannot be while others
-    /// of its values can, such as a policy for DSPs on one of several devices, the table says so, and so it does of what a
-    /// word such as `all` stands for. Returns the number of runs of which it is known that they cannot be.
+    /// Checks every value, and every combination of those that depend on each other; `see` is called with each valid
+    /// combination. A value without any valid combination is a mistake, unless it came from a group word such as `all`;
+    /// a combination that is invalid although each of its values is valid elsewhere, such as a policy for DSPs on one
+    /// of several devices, is only marked in the table. Returns the number of runs that are known to be invalid.
     ///
     /// # Errors
-    /// Every value that is wrong; else the first fault of each that fits nowhere, or what `see` fails with.
+    /// Every value that is wrong; otherwise the first fault of each value that fits nowhere, or the error of `see`.
     pub fn validate(&self, cache: &Cache, mut see: impl FnMut(&Resolved) -> Result<()>) -> Result<u64> {
         let is_number = |axis: &[Setting]| axis.first().is_some_and(|setting| NUMBERS.contains(&setting.key));
         let mut mistakes = Mistakes::default();
         self.check_values(cache, &mut mistakes);
         mistakes.finish()?;
-        // One value of each number is enough: they were all read above.
+        // One value of each of these keys is enough: all were checked above.
         let axes: Vec<&[Setting]> =
             self.axes.iter().map(|axis| if is_number(axis) { &axis[..1] } else { axis.as_slice() }).collect();
         let combinations: u64 = axes.iter().map(|axis| axis.len() as u64).product();
         let resolve = |run: u64| self.scenario_of(run, &axes)?.resolve_in(cache);
-        // Of each value whether it fits anywhere, and whether a fault of it is kept.
+        // For each value, whether it fits anywhere, and whether a fault of it is kept.
         let mut seen: Vec<Vec<(bool, bool)>> = axes.iter().map(|axis| vec![(false, false); axis.len()]).collect();
         let mut faults: Vec<(u64, ScenarioError)> = Vec::new();
         let mut unsupported = 0;
@@ -200,7 +201,7 @@ impl Specification {
         };
         let mut mistakes = Mistakes::default();
         for (_, fault) in faults.into_iter().filter(|(run, _)| axes.is_empty() || fits_nowhere(*run)) {
-            // With each value beside it, a value that fits nowhere is refused in other words.
+            // Combinations with other values may refuse the same value in different words.
             if !mistakes.is_known(&fault) {
                 mistakes.add(fault);
             }
@@ -209,14 +210,14 @@ impl Specification {
         Ok(unsupported * (self.runs / combinations.max(1)))
     }
 
-    /// Whether a word such as `all` brought the value.
+    /// Whether the value came from a group word such as `all`.
     fn is_member(&self, setting: &Setting) -> bool {
         let named = setting.values.iter().filter(|assigned| assigned.entry.is_none());
         let is_brought = |text: &str| self.members.iter().any(|(of, name)| *of == setting.key && name == text);
         named.map(|assigned| &assigned.value.0.text).any(|text| is_brought(text))
     }
 
-    /// Each key that has values with these, in the order of the product; a policy with its parameters is one value.
+    /// Each key with its values, in the order of the product; a policy with its parameters is one value.
     pub fn axes(&self) -> Vec<(Key, Vec<String>)> {
         let own = |name: &String| name.rsplit('.').next().unwrap_or_default().to_owned();
         let one = |Assigned { entry, value: (value, _), .. }: &Assigned| match entry {
@@ -249,7 +250,7 @@ impl Specification {
     }
 }
 
-/// The place of its value on each axis, for the combination numbered `run`: the first axis varies slowest.
+/// The index of the value on each axis, for the combination numbered `run`: the first axis varies slowest.
 fn values_of(run: u64, axes: &[&[Setting]]) -> Vec<usize> {
     places(run as usize, axes.iter().map(|axis| axis.len()))
 }
@@ -258,12 +259,12 @@ fn texts(values: &[Placed]) -> Value {
     values.iter().map(|(value, _)| json!(value.text)).collect()
 }
 
-/// The values that `document` has of `key`, those of a policy with its parameters; `None` if it has none.
+/// The values of `key` in `document`, those of a policy with its parameters; `None` if it has none.
 fn axis(document: &Document, key: Key) -> Result<Option<Vec<Setting>>, ScenarioError> {
     let field = |key: Key| document.fields.iter().find(|(found, _)| *found == key).map(|(_, field)| field);
     let values = field(key).map(|field| literals(document, key, field)).transpose();
     match key {
-        // Parameters go with the policy that has them.
+        // Parameters are combined with the policy that has them.
         Key::Set => Ok(None),
         key if key.is_table() => {
             let entries = field(key).map(|field| entries(document, key, field)).transpose()?;
@@ -281,7 +282,7 @@ fn axis(document: &Document, key: Key) -> Result<Option<Vec<Setting>>, ScenarioE
     }
 }
 
-/// The values that stand behind a field.
+/// The values of a field.
 fn literals(document: &Document, key: Key, field: &Field) -> Result<Vec<Placed>, ScenarioError> {
     let wrong = |fault: Fault| ScenarioError::new(document.origin(field.line), field_name(key, field), fault);
     match &field.item {
@@ -323,14 +324,14 @@ fn combinations<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<Vec<Assigne
     })
 }
 
-/// Every policy with every combination of its parameters: one named for another policy is not its own.
+/// Every policy with every combination of its parameters; a parameter named for another policy is not its own.
 fn policy_axis(policies: Option<Vec<Placed>>, parameters: &[Entry]) -> Vec<Setting> {
     let policies: Vec<Option<Placed>> = policies.map_or(vec![None], |found| found.into_iter().map(Some).collect());
     let names: Vec<String> = policies.iter().flatten().map(|(value, _)| value.text.clone()).collect();
     let mut axis = Vec::new();
     for policy in policies {
         let own = |entry: &&Entry| match (entry.name.split_once('.'), &policy) {
-            // A parameter of a policy that the sweep does not run is kept, to be refused.
+            // A parameter of a policy that is not in the sweep is kept, so that it is refused.
             (Some((other, _)), Some((value, _))) => other == value.text || !names.iter().any(|name| name == other),
             _ => true,
         };

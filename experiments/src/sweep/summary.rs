@@ -1,6 +1,7 @@
-//! What a terminal is told at the end of a sweep.
+//! The terminal's output at the end of a sweep.
 //!
-//! Memory against throughput and against energy: Pareto fronts of a device and a model, one cloud a policy.
+//! Also the pictures: memory against throughput and against energy, with the Pareto fronts of a device and a model,
+//! one cloud per policy.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -23,9 +24,9 @@ use crate::run::Status;
 use crate::texts::headed;
 use crate::work::RECORD;
 
-/// Rows of the table, at most.
+/// The most rows of the table.
 const ROWS: usize = 14;
-/// Pictures whose fronts are told in words, and fronts, at most.
+/// The most pictures whose fronts are described in words, and the most fronts.
 const TOLD: usize = 3;
 const FRONTS: usize = 6;
 
@@ -53,8 +54,8 @@ pub(super) fn statuses(found: &Found) -> String {
     if by_status.is_empty() { runs } else { format!("{runs}: {}", by_status.join(", ")) }
 }
 
-/// The policies of a picture with how many of their runs are on its front, the fastest first, then those none of whose
-/// runs fits by what they would need.
+/// The policies of a picture with the number of their runs on its front, the fastest first; then the policies without a
+/// run that fits, by the memory they would need.
 fn ranked(cloud: &Cloud) -> Vec<(&Reached, usize)> {
     let of_points = |reached: &Reached| reached.points.len();
     let points: Vec<(f64, f64)> = cloud.policies.iter().flat_map(|reached| reached.points.iter().copied()).collect();
@@ -76,7 +77,7 @@ fn ranked(cloud: &Cloud) -> Vec<(&Reached, usize)> {
     ranked
 }
 
-/// A row for each policy, as many of each picture as there is room for.
+/// One row per policy, as many of each picture as there is space for.
 fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
     let mut table =
         headed("device¦model¦policy¦>ok¦>samples/s¦>iteration (s)¦>memory (MB)¦>least memory (MB)¦>on the front");
@@ -105,7 +106,7 @@ fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
     *text += &more("… ", rows, shown, "");
 }
 
-/// Where the fronts begin and end.
+/// The ends of the fronts.
 fn fronts(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
     let mut told = 0;
     for (cloud, _) in clouds.iter().take(TOLD) {
@@ -146,17 +147,17 @@ fn of_classes<'a>(
     points.iter().copied().zip(reached.fidelities.iter().map(|(class, _)| *class))
 }
 
-/// What a picture calls the runs of a policy that are of a class.
+/// The name of a policy's runs of one class in a picture.
 fn called(policy: &str, class: FidelityClass) -> String {
     if class == FidelityClass::Exact { policy.to_owned() } else { format!("{policy}, {}", class.word()) }
 }
 
-/// Values of a key that are written out, at most.
+/// The most values of a key that are listed.
 const WRITTEN_OUT: usize = 6;
-/// Names of files that are written out, at most.
+/// The most file names that are listed.
 const NAMES: usize = 8;
 
-/// The text of `sweep --dry-run`; of `unsupported` runs it is known that their values do not go together.
+/// The text of `sweep --dry-run`; the values of `unsupported` runs are known not to fit together.
 pub(super) fn dry_run(options: &SweepOptions, specification: &Specification, unsupported: u64) -> String {
     let axes = specification.axes();
     let mut text = format!("{} runs\n\n", HumanCount(specification.runs()));
@@ -183,7 +184,7 @@ pub(super) fn dry_run(options: &SweepOptions, specification: &Specification, uns
     text
 }
 
-/// The names of the pictures, in the order in which a sweep comes to them.
+/// The names of the pictures, in the order of the sweep.
 fn pictures(axes: &[(Key, Vec<String>)]) -> Vec<String> {
     let values = |key: Key| axes.iter().find(|(found, _)| *found == key).map(|(_, values)| values.as_slice());
     let (devices, models) = (values(Key::Device).unwrap_or_default(), values(Key::Model).unwrap_or_default());
@@ -205,18 +206,18 @@ fn values_in_words(values: &[String]) -> String {
     }
 }
 
-/// Which way is better of memory, and of throughput.
+/// The direction of improvement for memory, and for throughput.
 pub(super) const SENSES: Senses = [Sense::Minimise, Sense::Maximise];
 
-/// Values of a setting that a picture names one by one, at most.
+/// The most values of a setting that a picture lists.
 const FEW: usize = 6;
-/// Points of a policy that are all drawn; of more, one for each cell of a raster that is finer than the picture.
+/// The most points of a policy that are all drawn; of more, one for each cell of a grid that is finer than the picture.
 const ALL_DRAWN: usize = 1 << 10;
 const RASTER: f64 = 700.0;
 
 /// The pictures, each with the name of its files.
 pub(super) fn draw(found: &Found) -> Result<Vec<(String, Rendered)>, FigureError> {
-    // Names take their colours in one order, so that a policy looks the same in every picture.
+    // Colours are assigned to names in one order, so that a policy has the same colour in every picture.
     let policies = found.clouds.iter().flat_map(|cloud| &cloud.policies);
     let names =
         policies.flat_map(|reached| reached.fidelities.iter().map(|(class, _)| called(&reached.policy, *class)));
@@ -226,7 +227,7 @@ pub(super) fn draw(found: &Found) -> Result<Vec<(String, Rendered)>, FigureError
 }
 
 fn figure(cloud: &Cloud, order: &IndexSet<String>) -> Figure {
-    // A device by the sweep's own changes may have another memory.
+    // The sweep may change the device's memory.
     let ram = haversack_devices::load(&cloud.device).ok().map(|device| device.ram().megabytes());
     let panel = |points: fn(&Reached) -> &[(f64, f64)], start: Front, axis| {
         let all = || cloud.policies.iter().flat_map(points);
@@ -269,13 +270,13 @@ fn settings(cloud: &Cloud) -> String {
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// The least of the values, and how far the largest is from it.
+/// The least of the values, and the distance from it to the largest.
 fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (least, largest) = range(values).unwrap_or((0.0, 1.0));
     (least, if largest > least { largest - least } else { 1.0 })
 }
 
-/// The points that are drawn of a picture with these spans: where there are many, the first of each cell.
+/// The points of a picture that are drawn: if there are many, the first of each cell.
 fn drawn(points: &[(f64, f64)], memory: (f64, f64), throughput: (f64, f64)) -> Vec<(f64, f64)> {
     if points.len() <= ALL_DRAWN {
         return points.to_vec();
@@ -343,7 +344,7 @@ wrote out/results.parquet
 
     #[test]
     fn a_run_that_gives_something_up_stands_in_nobodys_way() {
-        // Stored with four bits, b is faster in less memory than a, which stays on its own front; c gives up more than b.
+        // With four-bit storage, b is faster in less memory than a, which stays on its own front; c loses more than b.
         let [a, mut b, mut c] = [("a", 100.0, 10.0), ("b", 50.0, 20.0), ("c", 60.0, 15.0)]
             .map(|(policy, memory, rate)| reached(policy, &[(memory, rate)], 1, 1));
         b.fidelities = vec![(FidelityClass::Stored, [0, 0, 28, 0])];
@@ -366,13 +367,14 @@ wrote out/results.parquet
 
     #[test]
     fn many_points_are_drawn_once_a_cell_and_few_all() {
-        // Ten thousand points along a line of 10 by 5: a cell is 10 / 700 wide, so 701 cells are met, the last by the end alone.
+        // Ten thousand points along a line of 10 by 5: a cell is 10 / 700 wide, so 701 cells are hit, the last
+        // one only by the end.
         let line: Vec<(f64, f64)> = (0..10_000).map(|n| f64::from(n) / 999.9).map(|x| (x, x / 2.0)).collect();
         let (memory, throughput) = (span(line.iter().map(|p| p.0)), span(line.iter().map(|p| p.1)));
         let shown = drawn(&line, memory, throughput);
         assert_eq!((shown.len(), shown[0]), (701, line[0]));
         assert_eq!(drawn(&line[..ALL_DRAWN], memory, throughput), line[..ALL_DRAWN]);
-        // A single value spans nothing, and is drawn.
+        // Equal values have no extent, and are drawn.
         let same = vec![(1.0, 2.0); ALL_DRAWN + 1];
         assert_eq!(drawn(&same, span([1.0].into_iter()), span([2.0].into_iter())), [(1.0, 2.0)]);
     }

@@ -1,4 +1,4 @@
-//! The table of a sweep as data frames: from rows, or from a shard's file, a lot of runs at a time.
+//! The table of a sweep as data frames: from rows, or from a shard's file, one group of runs at a time.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,13 +17,13 @@ use crate::rows::{Rows, column};
 use crate::run::{PhoneResults, Results};
 use crate::scenario::Cell;
 
-/// Figures behind the others, in this order.
+/// Figures that come after the others, in this order.
 const LAST: [&str; 5] = ["exceeds_ram", "micro_batches", "iterations_s", "breakdown", "bound_by"];
 
 /// Reads a figure of a phone in use.
 type OfPhone = fn(&PhoneResults) -> f64;
 
-/// Figures of a phone in use, which the table has where the sweep names a system, apps or a trace.
+/// Figures of a phone in use, which are in the table if the sweep has a system, apps or a trace.
 const OF_PHONE: [(&str, OfPhone); 9] = [
     ("psi_some_s", |p| p.psi_some_s),
     ("psi_full_s", |p| p.psi_full_s),
@@ -36,7 +36,8 @@ const OF_PHONE: [(&str, OfPhone); 9] = [
     ("app_launch_mean_s", |p| p.launches.mean_s()),
 ];
 
-/// The columns of phones in use: the figures, every counter of the kernel, the reasons of kills and the planned budgets.
+/// The columns of phones in use: the figures, every counter of the kernel, the reasons of kills and
+/// the planned budgets.
 fn of_phones(rows: &[Row]) -> Vec<Column> {
     let phones = || rows.iter().map(|row| row.results.as_ref().and_then(|results| results.phone.as_ref()));
     let figure = |(name, of): &(&str, OfPhone)| column(name, phones().map(|phone| phone.map(of)).collect::<Vec<_>>());
@@ -56,8 +57,8 @@ fn of_phones(rows: &[Row]) -> Vec<Column> {
     columns
 }
 
-/// The table of `rows`: the run's number, every key of the scenario, every figure, and how the run ended; figures of phones
-/// in use where there may be any.
+/// The table of `rows`: the run's number, every key of the scenario, every figure, and the status; figures of phones in
+/// use where there may be any.
 pub(super) fn table(rows: &[Row], on_phones: bool) -> Result<DataFrame> {
     let frame = Rows::of(rows)
         .with("run", |row| row.run)
@@ -99,7 +100,7 @@ fn is_real(name: &str) -> bool {
     is_part || ["_s", "_j", "_share"].iter().any(|unit| name.ends_with(unit))
 }
 
-/// The figures with what stands in an object under the object's name and its own.
+/// The figures, with the contents of nested objects under dotted names.
 fn flat(figures: Map<String, Value>) -> Map<String, Value> {
     let mut flat = Map::new();
     for (name, value) in figures {
@@ -136,14 +137,14 @@ fn numbers_of<T>(list: Option<&Vec<Value>>, number: fn(&Value) -> Option<T>) -> 
     Some(list?.iter().filter_map(number).collect())
 }
 
-/// The columns of the scenarios' keys, nothing left open.
+/// The columns of the scenarios' keys, with all defaults filled in.
 fn scenarios(rows: &[Row]) -> Vec<Column> {
     let names = rows.first().map_or(&[][..], |row| &row.scenario);
     let cells = |place: usize| rows.iter().filter_map(move |row| Some(row.scenario.get(place)?.1.clone()));
     names.iter().enumerate().map(|(place, (name, _))| of_cells(name, cells(place).collect())).collect()
 }
 
-/// A key's column; its cells are of one kind.
+/// A key's column; its cells have one type.
 fn of_cells(name: &str, cells: Vec<Cell>) -> Column {
     match cells.first() {
         Some(Cell::Whole(_)) => column(name, cells.iter().map(Cell::whole).collect::<Vec<_>>()),
@@ -153,7 +154,7 @@ fn of_cells(name: &str, cells: Vec<Cell>) -> Column {
     }
 }
 
-/// The rows `slice` of the file at `path`, given by the first one's place and their number.
+/// The rows `slice` of the file at `path`, given by the index of the first and their number.
 pub(super) fn read(path: &Path, slice: (usize, usize)) -> Result<DataFrame, FrameError> {
     let frame = open(path)?.with_slice(Some(slice)).set_rechunk(true).finish();
     frame.map_err(|reason| FrameError::Decode { path: path.to_path_buf(), reason })

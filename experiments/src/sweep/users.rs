@@ -1,4 +1,4 @@
-//! The users of a trace that a sweep runs: all, those whose names match, or a sample of them.
+//! The users of a trace in a sweep: all, those whose names match, or a sample of them.
 
 use haversack_devices::Stream;
 use haversack_devices::text::{hint, nearest};
@@ -10,18 +10,18 @@ use crate::papers::notes::matches;
 use crate::scenario::{Document, Fault, Field, Item, Key, Literal, Origin, ScenarioError, trace_file};
 use crate::trace_table::Reader;
 
-/// The keys of a sweep beside a scenario's.
+/// The keys of a sweep in addition to a scenario's.
 pub(super) const KEYS: [&str; 2] = [USERS, SAMPLE];
 const USERS: &str = "users";
 const SAMPLE: &str = "sample";
-/// Everybody.
+/// The pattern that matches every user.
 const ALL: &str = "*";
 
-/// Puts in the place of each table of traces of `document` one value for each of its users that is asked for.
+/// Replaces each table of traces of `document` by one value for each of its selected users.
 ///
 /// # Errors
-/// Users without a table of traces, or beside a user that a trace names; a pattern that matches nobody; a sample of more
-/// users than match.
+/// Users without a table of traces, or with a trace that names its user; a pattern that matches no user; a sample of
+/// more users than match.
 pub(super) fn expand(document: &mut Document) -> Result<(), ScenarioError> {
     let own = std::mem::take(&mut document.own);
     let field = |name: &str| own.iter().find(|field| field.name == name);
@@ -102,15 +102,15 @@ fn seed(document: &Document) -> u64 {
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// Those of `all` that match any of `patterns`, in the order of `all`.
+/// The users of `all` that match any of `patterns`, in the order of `all`.
 ///
 /// # Errors
-/// A pattern that none matches, with the nearest.
+/// A pattern that matches no user, with the nearest name.
 pub(crate) fn matching<'a>(all: &'a [String], patterns: &[String]) -> Result<Vec<&'a str>, String> {
     for pattern in patterns {
         if !all.iter().any(|user| matches(pattern, user)) {
             let names = || all.iter().map(String::as_str);
-            // What is like nothing has a neighbour by its name still.
+            // Without a similar name, the alphabetically next one is suggested.
             let plain = pattern.replace(['*', '?'], "");
             let neighbour = all.partition_point(|user| *user < plain).min(all.len().saturating_sub(1));
             let near = match nearest(&plain, names()) {
@@ -123,7 +123,8 @@ pub(crate) fn matching<'a>(all: &'a [String], patterns: &[String]) -> Result<Vec
     Ok(all.iter().map(String::as_str).filter(|user| patterns.iter().any(|pattern| matches(pattern, user))).collect())
 }
 
-/// `number` of `users`, each as likely as another, whoever else there is: those whose own draws are the least.
+/// A random sample of `number` of `users`: those with the smallest draws, each of which depends only on the
+/// user and the seed.
 pub(crate) fn drawn(users: Vec<&str>, number: usize, seed: u64) -> Vec<&str> {
     let mut draws: Vec<(u64, &str)> =
         users.iter().map(|user| (Stream::of_user(seed, user, "sample").random(), *user)).collect();
@@ -159,7 +160,7 @@ mod tests {
         let (five, six) = (drawn(all.clone(), 5, 1), drawn(all.clone(), 6, 1));
         assert!(five.len() == 5 && five.iter().all(|user| six.contains(user)));
         assert_ne!(five, drawn(all, 5, 2));
-        // A pattern that is like nothing has the next by name.
+        // For a pattern unlike any name, the alphabetically next one is suggested.
         let error = |pattern: &str| matching(&users, &[pattern.to_owned()]).unwrap_err();
         assert!(error("usr-7").ends_with("did you mean 'user-7'?"), "{}", error("usr-7"));
         assert_eq!(error("zz*"), "no user matches 'zz*'; the nearest is 'user-49'");

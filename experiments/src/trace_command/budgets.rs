@@ -1,4 +1,4 @@
-//! `haversack trace budgets`: what memory phones leave to training, at random moments of their users' days.
+//! `haversack trace budgets`: the memory that phones leave to training, at random moments of their users' days.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -29,41 +29,41 @@ use crate::{CommandError, Result, quantities};
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("../../help/trace-budgets.txt"))]
 pub(super) struct BudgetsOptions {
-    /// A table of apps, of `trace import` or `trace generate`
+    /// Table of apps, from `trace import` or `trace generate`
     #[arg(value_name = "F.parquet")]
     file: PathBuf,
-    /// The device: an id of `list devices`, or a calibration's .toml file
+    /// Device: an id of `list devices`, or a calibration's .toml file
     #[arg(long, value_name = "ID")]
     device: String,
-    /// The operating system: an id of `list systems`
+    /// Operating system: an id of `list systems`
     #[arg(long, value_name = "ID", default_value = "android")]
     system: String,
-    /// Whose: names, or patterns such as "a*"
+    /// Users: names, or patterns such as "a*"
     #[arg(long, value_name = "USERS", default_value = "*", value_delimiter = ',')]
     users: Vec<String>,
-    /// Only so many of them, drawn by the seed
+    /// Random sample of N of these users [default: all]
     #[arg(long, value_name = "N")]
     sample: Option<NonZeroUsize>,
-    /// For how long memory is watched before each moment
+    /// Time that memory is observed before each moment
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = parse_span)]
     window: Nanos,
-    /// Moments of each user
+    /// Moments per user
     #[arg(long, value_name = "N", default_value = "20")]
     per_user: NonZeroU32,
-    /// The seed of all randomness
+    /// Random seed
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
     models: Models,
-    /// The table to write; pictures lie beside it
+    /// Output table; pictures are written to the same folder
     #[arg(long, value_name = "B.parquet")]
     out: PathBuf,
-    /// How to print what was found
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     format: Format,
 }
 
-/// What a phone leaves at a moment.
+/// The memory that a phone leaves at a moment.
 #[derive(Clone, Debug, PartialEq)]
 struct Budget {
     user: String,
@@ -77,17 +77,17 @@ struct Budget {
     front: String,
 }
 
-/// What is watched, and how.
+/// The phone, the table and the sampling of moments.
 struct Watching<'a> {
     watched: Watched,
     asked: &'a BudgetsOptions,
 }
 
-/// Watches the phones of all users that are asked for, writes the table and draws the pictures.
+/// Simulates the phones of all selected users, writes the table and draws the pictures.
 ///
 /// # Errors
-/// A device or a system that nobody has, or that do not go together; a file that is no table of apps; users that nobody is; a
-/// table that cannot be written.
+/// An unknown device or system, or two that do not fit together; a file that does not contain a table of apps; unknown
+/// users; a table that cannot be written.
 pub(super) fn budgets(asked: &BudgetsOptions) -> Result<()> {
     let reader = table_of_apps(&asked.file)?;
     check_apart([("--out", Some(asked.out.as_path()))], [&asked.file])?;
@@ -140,7 +140,7 @@ pub(super) fn budgets(asked: &BudgetsOptions) -> Result<()> {
 }
 
 impl Watching<'_> {
-    /// The moments of `user`, in order of time; none where the trace is shorter than the window.
+    /// The moments of `user`, in order of time; none if the trace is shorter than the window.
     fn user(&self, reader: &Reader, user: &str) -> Result<Vec<Budget>> {
         let rows = UserApps::read(reader, &self.asked.file, user)?;
         let (seed, window) = (self.asked.seed, self.asked.window);
@@ -223,7 +223,7 @@ fn report(asked: &BudgetsOptions, budgets: &[Budget], users: usize, files: &[Pat
     asked.format.print(text, json)
 }
 
-/// The shares of moments that have less, and what the lines are called.
+/// The fractions of moments that have less, and the labels of their lines.
 const SHARES: [(f64, &str); 3] =
     [(0.9, "a tenth of the moments have more"), (0.5, "the median"), (0.1, "a tenth have less")];
 /// The name of a kind of budget, and its bytes.
@@ -235,7 +235,7 @@ const KINDS: [Kind; 3] = [
     ("predicted", |budget| budget.predicted.0),
 ];
 
-/// Panels of the three kinds over `groups`, each at its place.
+/// Panels of the three kinds over `groups`, each at its position.
 fn figure(title: &str, setting: &str, x: &Axis, groups: &BTreeMap<u64, Vec<&Budget>>) -> Figure {
     let figure = Figure::new(title).note(setting).share_y().columns(KINDS.len()).panel_size(300, 260);
     KINDS.into_iter().fold(figure, |figure, (kind, value)| {

@@ -1,4 +1,4 @@
-//! `haversack trace import`: the files that are named and those of folders, into tables, with a report.
+//! `haversack trace import`: reads the given files and those in folders into tables, and prints a report.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use crate::trace_table::{Apps, Counters, Table, check_beside, place_beside};
 use crate::work::pool;
 use crate::{CommandError, Result};
 
-/// Which table is where.
+/// The paths of the tables.
 struct Places {
     apps: Option<PathBuf>,
     counters: Option<PathBuf>,
 }
 
 impl Places {
-    /// The tables of `kind`; its own one is at `out`, the other beside it.
+    /// The tables of `kind`: its main one is at `out`, the other in the same folder.
     fn new(kind: Kind, out: &Path) -> Self {
         let beside = |what: &str| place_beside(out, what);
         let own = Some(out.to_path_buf());
@@ -44,8 +44,9 @@ impl Places {
 /// Imports, writes the tables and prints the report.
 ///
 /// # Errors
-/// A file that cannot be read, or is an archive; a bad line if the import is strict; input of which no row comes out, and a
-/// table that cannot be written. A packed file that breaks off, once what came before it is written.
+/// A file that cannot be read, or is an archive; a bad line if the import is strict; input that yields no row, and
+/// a table that cannot be written. For a truncated compressed file, the error comes after the rows before the
+/// break are written.
 pub(super) fn import(asked: &ImportOptions) -> Result<()> {
     let reading = asked.reading()?;
     let inputs = Inputs::find(&asked.inputs)?;
@@ -64,7 +65,7 @@ pub(super) fn import(asked: &ImportOptions) -> Result<()> {
     damaged.map_or(Ok(()), |damage| Err(CommandError::input(damage)))
 }
 
-/// That no row came out, with the first line that could not be read.
+/// The error that the input yielded no row, with the first line that could not be read.
 fn nothing(kind: Kind, report: &Report) -> CommandError {
     let bad = report.findings.iter().find(|(reason, _)| reason.is_bad()).and_then(|(_, found)| found.first.first());
     let bad = bad.map_or_else(String::new, |bad| format!(": {bad}"));
@@ -80,7 +81,7 @@ fn read(options: Options, inputs: &Inputs, places: &Places) -> Result<(Report, V
         match (row, &mut apps, &mut counters) {
             (Row::App(row), Some(apps), _) => apps.push(&row)?,
             (Row::Counter(row), _, Some(counters)) => counters.push(&row)?,
-            // A kind without a table has no such rows.
+            // A kind without this table yields no such rows.
             _ => {}
         }
         Ok(())
@@ -114,7 +115,7 @@ fn to_json(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<Val
     Ok(value)
 }
 
-/// The files to read, in order, and those in folders that are left alone.
+/// The files to read, in order, and those in folders that are skipped.
 #[derive(Debug, Default)]
 struct Inputs {
     files: Vec<PathBuf>,
@@ -123,7 +124,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    /// Looks at every path.
+    /// Collects the files of all paths.
     fn find(paths: &[PathBuf]) -> Result<Self> {
         let mut inputs = Self::default();
         paths.iter().try_for_each(|path| inputs.take(path, true))?;
@@ -136,7 +137,7 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Takes a file that is named or a part, and what is in a folder.
+    /// Adds a file that is named or looks like a part, and the files of a folder.
     fn take(&mut self, path: &Path, is_named: bool) -> Result<()> {
         let failed = |error| CommandError::input(format!("{} cannot be read: {error}", path.display()));
         let found = fs::metadata(path).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What two commands of `haversack trace` are asked for.
+//! Options that several commands of `haversack trace` share.
 
 use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
@@ -17,46 +17,46 @@ use crate::{CommandError, Result};
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("../../help/trace-import.txt"))]
 pub(super) struct ImportOptions {
-    /// The format: carat, carat-full, lsapp, tsinghua, meminfo, vmstat, perfetto or lmkd
+    /// Format: carat, carat-full, lsapp, tsinghua, meminfo, vmstat, perfetto or lmkd
     #[arg(long, value_name = "KIND")]
     pub(super) kind: Kind,
-    /// Files, or folders of them
+    /// Files or folders to import
     #[arg(value_name = "IN", required = true)]
     pub(super) inputs: Vec<PathBuf>,
-    /// The table to write
+    /// Output table
     #[arg(long, value_name = "F.parquet")]
     pub(super) out: PathBuf,
-    /// Ends at the first bad line, and writes nothing
+    /// Stop at the first bad line, and write nothing
     #[arg(long)]
     pub(super) strict: bool,
-    /// What Carat's processes are: those that run, those in front since the sample before, or by the sample's date
+    /// Meaning of Carat's processes: running, in the foreground since the previous sample, or by the sample's date
     #[arg(long, value_parser = semantics(), default_value = "auto")]
     pub(super) carat_semantics: CaratSemantics,
-    /// Whose phone it is, if the files do not tell [default: the file's name]
+    /// User of the phone, if the files do not name one [default: the file's name]
     #[arg(long, value_name = "NAME")]
     pub(super) user: Option<String>,
-    /// When a trace begins that knows no clock, in seconds since 1970
+    /// Start time of a trace without a clock, in seconds since 1970
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, allow_hyphen_values = true)]
     pub(super) start: f64,
-    /// The seconds between the blocks of a meminfo or vmstat series without times
+    /// Seconds between the blocks of a meminfo or vmstat series without times
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, allow_hyphen_values = true)]
     pub(super) interval: f64,
-    /// The year in which a log begins that states none [default: 1970]
+    /// Year in which a log without one begins [default: 1970]
     #[arg(long, value_name = "YEAR", value_parser = clap::value_parser!(i32).range(1970..2100))]
     pub(super) year: Option<i32>,
-    /// What local times without a zone are ahead of UTC [default: +08:00 for tsinghua, else +00:00]
+    /// UTC offset of local times without a zone [default: +08:00 for tsinghua, else +00:00]
     #[arg(long, value_name = "+HH:MM", allow_hyphen_values = true)]
     pub(super) utc_offset: Option<UtcOffset>,
-    /// Threads that read Carat's lines; the tables and the report are the same with any number [default: one per core]
+    /// Number of threads that read Carat's lines; does not affect the result [default: number of cores]
     #[arg(long, value_name = "N")]
     pub(super) jobs: Option<NonZeroUsize>,
-    /// How to print the report
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
 }
 
 impl ImportOptions {
-    /// How to read, once every flag is known to be in its range.
+    /// The import settings, after checking that every flag is within its range.
     pub(super) fn reading(&self) -> Result<Options> {
         let needs_year = self.year.is_none() || matches!(self.kind, Kind::Lmkd);
         ensure!(needs_year, CommandError::input("--year: only logs of --kind lmkd may state no year; leave it out"));
@@ -87,24 +87,24 @@ fn semantics() -> impl TypedValueParser<Value = CaratSemantics> {
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("../../help/trace-stats.txt"))]
 pub(super) struct StatsOptions {
-    /// A table of `trace import` or `trace generate`
+    /// Table of apps, from `trace import` or `trace generate`
     #[arg(value_name = "F.parquet")]
     pub(super) file: PathBuf,
-    /// Shorter pauses, in seconds, do not end a session
+    /// Pauses shorter than this do not end a session, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, allow_hyphen_values = true)]
     pub(super) pause: f64,
-    /// How to print the statistics
+    /// Output format
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: Format,
 }
 
-/// What is known of people and of their apps.
+/// The models of users and of the memory of apps.
 #[derive(Debug, Args)]
 pub(super) struct Models {
-    /// What apps take of memory: android, or a .toml file [default: android]
+    /// Memory footprints of apps: android, or a .toml file [default: android]
     #[arg(long, value_name = "FILE")]
     footprints: Option<String>,
-    /// How people use their phones: a .toml file [default: the built-in model]
+    /// Usage model: a .toml file [default: the built-in model]
     #[arg(long, value_name = "FILE")]
     usage: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `haversack trace plot`: a user's apps, sessions and demand of memory, in one picture.
+//! `haversack trace plot`: a user's apps, sessions and memory demand, in one picture.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,30 +17,30 @@ use crate::{CommandError, Result, quantities};
 #[derive(Debug, Args)]
 #[command(after_help = include_str!("../../help/trace-plot.txt"))]
 pub(super) struct PlotOptions {
-    /// A table of apps, of `trace import` or `trace generate`
+    /// Table of apps, from `trace import` or `trace generate`
     #[arg(value_name = "F.parquet")]
     file: PathBuf,
-    /// Whose [default: the first]
+    /// User to plot [default: the first]
     #[arg(long, value_name = "NAME")]
     user: Option<String>,
-    /// Where it begins: as `simulate --trace-from`
+    /// Start of the plot: as `simulate --trace-from`
     #[arg(long, value_name = "WHEN", default_value = "0")]
     from: TraceFrom,
-    /// How much of it is drawn, such as 2h
+    /// Length of the plot, such as 2h
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = parse_span)]
     window: Nanos,
-    /// The seed of all randomness
+    /// Random seed
     #[arg(long, value_name = "S", default_value_t = 0)]
     seed: u64,
-    /// The phone whose memory the user's apps share with training
+    /// Phone whose memory the user's apps share with training
     #[arg(long, value_name = "ID|FILE", default_value = "galaxy-s22")]
     device: String,
-    /// Its operating system
+    /// Operating system of the phone
     #[arg(long, value_name = "ID|FILE", default_value = "android")]
     system: String,
     #[command(flatten)]
     models: Models,
-    /// The picture: a file that ends in .svg or .png [default: trace.png, unless it is there]
+    /// Output picture (.svg or .png) [default: trace.png, unless it exists]
     #[arg(long, value_name = "FILE")]
     out: Option<Plot>,
 }
@@ -48,7 +48,8 @@ pub(super) struct PlotOptions {
 /// Draws the user.
 ///
 /// # Errors
-/// A file that is no table of apps, a user that nobody is, a beginning outside of the trace, a picture that cannot be written.
+/// A file that does not contain a table of apps, an unknown user, a start outside the trace, a picture that
+/// cannot be written.
 pub(super) fn plot(asked: &PlotOptions) -> Result<()> {
     let out = asked.out.clone().map_or_else(|| "trace.png".parse().map_err(CommandError::Input), Ok)?;
     let is_free = asked.out.is_some() || !out.path().exists();
@@ -84,7 +85,7 @@ pub(super) fn plot(asked: &PlotOptions) -> Result<()> {
     print(&format!("{user}: {sessions} stretches with an app in front, {} events\n", timeline.events.len()))
 }
 
-/// Stretches with the same app in front, and those with none.
+/// Intervals with the same foreground app, and those without one.
 pub(crate) fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
     let mut stretches: Vec<(Nanos, Nanos, Option<AppId>)> = Vec::new();
     for step in demand {
@@ -99,11 +100,11 @@ pub(crate) fn fronts(demand: &[Demand]) -> Vec<(Nanos, Nanos, Option<AppId>)> {
     stretches
 }
 
-/// Apps that have a colour of their own: those longest in front.
+/// The number of apps with their own colour: those longest in the foreground.
 const NAMED: usize = 6;
 const OTHERS: &str = "other apps";
 
-/// When each app came in front, in hours, and for how many seconds; the apps that were there longest first.
+/// When each app came to the foreground, in hours, and for how many seconds; the apps with the most time first.
 fn in_front(timeline: &AppTimeline, demand: &[Demand], launcher: &str, hours: &dyn Fn(Nanos) -> f64) -> Lines {
     let mut apps: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for (from, to, front) in fronts(demand) {
@@ -121,7 +122,7 @@ fn in_front(timeline: &AppTimeline, demand: &[Demand], launcher: &str, hours: &d
     all.fold(Lines::new(), |lines, (name, points)| lines.series(Series::new(name, points).stroke(Stroke::None)))
 }
 
-/// The picture; `phone` is what the system at rest leaves of a phone.
+/// The picture; `phone` is the memory that the system at rest leaves.
 fn figure(timeline: &AppTimeline, demand: &[Demand], begins: Nanos, model: &UsageModel, phone: Bytes) -> Figure {
     let hours = |time: Nanos| (begins + time).seconds() / 3600.0;
     let (from, to) = (hours(Nanos::ZERO), hours(timeline.length));

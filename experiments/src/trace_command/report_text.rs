@@ -1,4 +1,4 @@
-//! What an import has to say, for people.
+//! The report of an import, as text.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use haversack_traces::import::{Coverage, Gaps, Kind, Report, Tally};
 
 use crate::quantities::more;
 
-/// Users that are written out; of more, only how many.
+/// Users that are listed; of more, only the number is given.
 const WRITTEN_OUT: usize = 10;
-/// Where what is left out here stands.
+/// Where to find the items left out.
 pub(super) const IN_JSON: &str = "; --format json has them all";
 
 /// The report as a text.
@@ -81,7 +81,7 @@ fn findings(report: &Report) -> String {
     text
 }
 
-/// The gaps, one bin a line; nothing if there are none.
+/// The gaps, one bin per line; empty if there are none.
 pub(super) fn gaps(title: &str, gaps: &Gaps) -> String {
     let bins: Vec<(String, u64)> = gaps.named().map(|(name, count)| (name.to_owned(), count)).collect();
     if bins.iter().all(|(_, count)| *count == 0) {
@@ -91,7 +91,7 @@ pub(super) fn gaps(title: &str, gaps: &Gaps) -> String {
     }
 }
 
-/// Bins that are called by their upper bound, `under 30 s`, by both of their bounds.
+/// Bins named by their upper bound (`under 30 s`), renamed by both of their bounds.
 pub(super) fn from_to(bins: Vec<(String, u64)>) -> Vec<(String, u64)> {
     let mut from = "0".to_owned();
     let called = |(name, count): (String, u64)| match name.strip_prefix("under ") {
@@ -101,7 +101,7 @@ pub(super) fn from_to(bins: Vec<(String, u64)>) -> Vec<(String, u64)> {
     bins.into_iter().map(called).collect()
 }
 
-/// Characters of a bar that is all.
+/// The length of a 100% bar, in characters.
 const BAR: f64 = 40.0;
 
 /// Each count with its share of all in percent, and a bar that would fill its line at 100%.

@@ -1,4 +1,4 @@
-//! `haversack trace stats`: what a table of traces holds, in bounded memory.
+//! `haversack trace stats`: a summary of a table of traces, in bounded memory.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
@@ -23,7 +23,7 @@ use crate::{CommandError, Result};
 /// Prints the statistics of a table.
 ///
 /// # Errors
-/// A file that cannot be read, or is no table of traces.
+/// A file that cannot be read, or does not contain a table of traces.
 pub(super) fn stats(asked: &StatsOptions) -> Result<()> {
     let (path, pause) = (asked.file.as_path(), options::seconds("--pause", asked.pause, 0.0..=86_400.0)?);
     let reader = Reader::open(path)?;
@@ -34,34 +34,33 @@ pub(super) fn stats(asked: &StatsOptions) -> Result<()> {
     asked.format.print(|| text(path, &stats), || stats.to_json(path))
 }
 
-/// What a table holds.
+/// The statistics of a table.
 struct Stats {
     samples: Samples,
     users: Vec<Coverage>,
     of: Of,
 }
 
-/// What either table holds beside.
+/// The statistics that depend on the kind of table.
 enum Of {
     Apps(Box<AppStats>),
     Counters(BTreeMap<String, Spread>, Option<Availability>),
 }
 
-/// What a table of apps holds.
+/// The statistics of a table of apps.
 #[derive(Default)]
 struct AppStats {
     sources: BTreeMap<&'static str, u64>,
     confidences: BTreeMap<&'static str, u64>,
     /// Rows by `oom_score_adj`.
     adjs: BTreeMap<i16, u64>,
-    /// Of samples, of the sources that have some: all processes, those in front, and those that run for nobody who would
-    /// notice.
+    /// Processes per sample, for sources with samples: all, those in the foreground, and those in the background.
     of_sample: [Distribution; 3],
     /// Sessions; `None` if the table has no events.
     sessions: Option<Sessions>,
 }
 
-/// How often each of some small whole numbers came.
+/// The frequencies of small whole numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Distribution(BTreeMap<u64, u64>);
 
@@ -87,7 +86,7 @@ impl Distribution {
         sum / self.count().max(1) as f64
     }
 
-    /// The least number that at least this share of all is not above; nothing of nothing.
+    /// The smallest number for which at least this fraction of all are not larger; `None` if there are none.
     pub(super) fn quantile(&self, share: f64) -> Option<u64> {
         let wanted = (share * self.count() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -121,7 +120,7 @@ impl Spread {
     }
 }
 
-/// Samples in order: what the tables have in common.
+/// Samples in order: statistics that both kinds of tables have.
 #[derive(Default)]
 struct Samples {
     rows: u64,
@@ -134,7 +133,7 @@ struct Samples {
 }
 
 impl Samples {
-    /// Takes note of a row; says whether a sample begins with it.
+    /// Counts a row; returns whether a sample begins with it.
     fn see(&mut self, user: &str, time: UtcTime) -> bool {
         self.rows += 1;
         if self.recent.as_ref().is_some_and(|(recent, at)| *at == time && recent == user) {
@@ -160,7 +159,7 @@ impl Samples {
 
 fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats> {
     let (mut samples, mut stats) = (Samples::default(), AppStats::default());
-    // Of the present sample, as [`AppStats::of_sample`].
+    // Counts of the present sample, as in [`AppStats::of_sample`].
     let mut present = [0; 3];
     let close = |present: &mut [u64; 3], stats: &mut AppStats| {
         let present = std::mem::take(present);
@@ -266,7 +265,7 @@ impl Stats {
     }
 }
 
-/// Counters that are written out; of more, only how many.
+/// Counters that are listed; of more, only the number is given.
 const WRITTEN_OUT: usize = 60;
 
 /// The statistics as a text.
@@ -364,7 +363,8 @@ fn sessions_text(sessions: &Sessions) -> String {
 const BOUNDS: [u64; 8] = [15, 30, 60, 120, 240, 480, 960, 1920];
 /// Sessions that FedHybrid calls typical (section 3, figure 11), in seconds.
 const TYPICAL: (u64, u64) = (126, 412);
-/// The mean session of most of FedHybrid's users (section 3, figure 11), in seconds, and how near a user's has to be.
+/// The mean session of most of FedHybrid's users (section 3, figure 11), in seconds, and the relative
+/// tolerance for a user's.
 const USUAL_MEAN: (u64, Fraction) = (153, Fraction(0.1));
 
 /// The sessions of a table.
@@ -373,12 +373,12 @@ pub(super) struct Sessions {
     pub(super) statistics: SessionStatistics,
     /// The lengths in whole seconds.
     pub(super) lengths: Distribution,
-    /// The apps behind the one in front.
+    /// The number of background apps.
     pub(super) background: Distribution,
 }
 
 impl Sessions {
-    /// The sessions of `statistics`, joined over pauses shorter than `pause`.
+    /// The sessions of `statistics`, joined across pauses shorter than `pause`.
     pub(super) fn new(mut statistics: SessionStatistics, pause: Nanos) -> Self {
         let (mut lengths, mut background) = (Distribution::default(), Distribution::default());
         for user in &mut statistics.users {
@@ -410,7 +410,7 @@ impl Sessions {
         bins
     }
 
-    /// What figure 11 of FedHybrid counts, in words and as a share.
+    /// The sessions that figure 11 of FedHybrid counts, in words and as a fraction.
     pub(super) fn typical(&self) -> [(String, f64); 2] {
         let ((low, high), (mean, tolerance)) = (TYPICAL, USUAL_MEAN);
         let sessions = self.statistics.sessions_within(seconds(low), seconds(high));
@@ -463,7 +463,7 @@ const fn seconds(seconds: u64) -> Nanos {
     Nanos(seconds * 1_000_000_000)
 }
 
-/// The sessions, with those that are less than `pause` apart as one: it has the apps behind it that its last part has.
+/// The sessions, with those less than `pause` apart joined; a joined session has the background apps of its last part.
 fn joined(sessions: &[Session], pause: Nanos) -> Vec<Session> {
     let mut joined: Vec<Session> = Vec::with_capacity(sessions.len());
     for session in sessions {

@@ -1,4 +1,4 @@
-//! Rows as columns, a batch at a time: names are kept once a batch, rows refer to them.
+//! Rows as columns, in batches: each name is stored once per batch, and rows refer to it.
 
 use foldhash::fast::FixedState;
 use haversack_traces::{AppRow, Confidence, CounterRow, Source};
@@ -10,11 +10,11 @@ use polars::prelude::{
 
 use super::{APP_COLUMNS, COUNTER_COLUMNS};
 
-/// Rows of a row group of the file: few enough that one is read in milliseconds.
+/// Rows per row group of the file: few enough that one is read in milliseconds.
 pub(super) const ROWS: usize = 1 << 16;
-/// Rows of a batch, of 20 bytes each: some 1.1 GB of Carat's JSON.
+/// Rows per batch, of 20 bytes each: some 1.1 GB of Carat's JSON.
 const BATCH_ROWS: usize = 1 << 24;
-/// Bytes of names that end a batch early, so that a file of nothing but different names stays bounded too.
+/// Bytes of names that end a batch early, so that memory is bounded even if every name differs.
 const NAME_BYTES: usize = 64 << 20;
 
 /// Columns that are being filled.
@@ -28,7 +28,7 @@ pub(crate) trait Batch: Default + Send + Sync {
     fn user<'a>(row: &'a Self::Row<'_>) -> &'a str;
     /// Appends a row.
     fn push(&mut self, row: &Self::Row<'_>);
-    /// The users, and what else is named.
+    /// The users, and the other names.
     fn names(&self) -> [&Names; 2];
     /// The rows at these places as a frame.
     ///
@@ -41,12 +41,12 @@ pub(crate) trait Batch: Default + Send + Sync {
         self.names()[0].rows.len()
     }
 
-    /// Whether it is time to write the batch.
+    /// Whether the batch should be written.
     fn is_full(&self) -> bool {
         self.rows() >= BATCH_ROWS || self.names().iter().map(|names| names.bytes).sum::<usize>() >= NAME_BYTES
     }
 
-    /// The user of the row at a place; empty of none.
+    /// The user of the row at a position; empty if there is none.
     fn user_at(&self, row: Option<&IdxSize>) -> &str {
         self.names()[0].at(row).unwrap_or_default()
     }
@@ -57,7 +57,7 @@ pub(crate) trait Batch: Default + Send + Sync {
     }
 }
 
-/// Names of a column, each kept once.
+/// Names of a column, each stored once.
 #[derive(Default)]
 pub(crate) struct Names {
     names: IndexSet<Box<str>, FixedState>,
@@ -101,7 +101,7 @@ impl Names {
 
     /// The column of the rows at these places.
     fn column(&self, column: &str, rows: &[IdxSize]) -> PolarsResult<Column> {
-        // Only the names that come are the column's.
+        // Only the names that occur become part of the column.
         let mut places = vec![IdxSize::MAX; self.names.len()];
         let mut names: Vec<&str> = Vec::new();
         let of = |&row: &IdxSize| {
@@ -125,7 +125,7 @@ where
     rows.iter().map(|&row| T::from(values[row as usize])).collect()
 }
 
-/// A column of texts that are few: row by row the place of its own.
+/// A column of few distinct texts: each row has the index of its text.
 fn column_of<'n>(column: &str, names: impl Iterator<Item = &'n str>, rows: Vec<IdxSize>) -> PolarsResult<Column> {
     let names = StringChunked::from_iter_values(column.into(), names);
     Ok(names.take(&IdxCa::from_vec("".into(), rows))?.into_column())

@@ -18,10 +18,10 @@ use haversack_devices::text::hint;
 /// The end of the times of a trace: early in 2242, before nanoseconds run out.
 const LATEST: f64 = 8.6e9;
 
-/// Which table a file holds.
+/// The kind of table in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
-    /// What apps do.
+    /// The activity of apps.
     Apps,
     /// The values of counters.
     Counters,
@@ -33,12 +33,13 @@ pub struct Reader {
     /// Which table it is.
     pub holds: Holds,
     metadata: FileMetadataRef,
-    /// The same without row groups.
+    /// The metadata without row groups.
     bare: FileMetadataRef,
     groups: Vec<Group>,
 }
 
-/// A row group: its place, the number of rows, and the first and last user by their names, where the file says so.
+/// A row group: its position, the number of rows, and its first and last user by name, where the file's
+/// metadata has them.
 struct Group {
     place: usize,
     rows: usize,
@@ -106,10 +107,10 @@ impl Reader {
         groups.map(|group| self.read(group, self.columns()))
     }
 
-    /// The rows of `user`, a frame for each stretch of them.
+    /// The rows of `user`, one frame per contiguous range.
     ///
-    /// They are cut out, not gathered: polars gathers on threads of its own, and who waits for those within a pool may be
-    /// given other work meanwhile, which would wait for this very table.
+    /// They are sliced, not gathered: polars gathers on its own thread pool, and a thread of the pool that waits may be
+    /// given other work, which would wait for this same table.
     pub fn groups_of(&self, user: &str) -> impl Iterator<Item = Result<DataFrame, TableError>> {
         let stretches = move |group: &Group| -> Result<Vec<DataFrame>, TableError> {
             let frame = self.read(group, self.columns())?;
@@ -133,7 +134,7 @@ impl Reader {
         })
     }
 
-    /// The user of the first row; `None` of a table without rows.
+    /// The user of the first row; `None` if the table has no rows.
     ///
     /// # Errors
     /// A row group that cannot be read.
@@ -143,7 +144,7 @@ impl Reader {
         Ok(self.users_in(&first)?.into_iter().next())
     }
 
-    /// Every user once, by their names.
+    /// Every user once, sorted by name.
     ///
     /// # Errors
     /// A row group that cannot be read.
@@ -151,7 +152,7 @@ impl Reader {
         let mut users = BTreeSet::new();
         for group in &self.groups {
             match &group.users {
-                // All rows are of one.
+                // All rows have the same user.
                 Some((first, last)) if first == last => users.extend([first.clone()]),
                 _ => users.extend(self.users_in(group)?),
             }
@@ -159,7 +160,7 @@ impl Reader {
         Ok(users.into_iter().collect())
     }
 
-    /// The users of a group, each stretch of rows once.
+    /// The users of a group, once per contiguous range of rows.
     fn users_in(&self, group: &Group) -> Result<Vec<String>, TableError> {
         let frame = self.read(group, &[USER])?;
         let column = frame.column(USER).and_then(|column| column.str().cloned());
@@ -186,7 +187,7 @@ impl Reader {
             .with_columns(Some(columns.iter().map(|&column| column.to_owned()).collect()))
             .read_parallel(ParallelStrategy::None)
             .set_rechunk(true);
-        // As though there were no other groups: polars looks at all that come before.
+        // Hide the other groups: polars looks at all earlier ones.
         let mut alone = (*self.bare).clone();
         alone.row_groups.extend(self.metadata.row_groups.get(group.place).cloned());
         alone.num_rows = alone.row_groups.iter().map(|group| group.num_rows()).sum();
@@ -198,7 +199,7 @@ impl Reader {
     /// Gives every row of a group of apps to `see`.
     ///
     /// # Errors
-    /// A row that no trace has, with its values.
+    /// A row with values that no trace can have.
     pub fn apps(&self, frame: &DataFrame, mut see: impl FnMut(AppRow<'_>)) -> Result<(), TableError> {
         let wrong = |reason| TableError::input(decode(&self.path, reason));
         let [user, time, package, adj, source, confidence] = APP_COLUMNS.map(|name| frame.column(name).map_err(wrong));
@@ -226,7 +227,7 @@ impl Reader {
     /// Gives every row of a group of counters to `see`.
     ///
     /// # Errors
-    /// A row that no trace has, with its values.
+    /// A row with values that no trace can have.
     pub fn counters(&self, frame: &DataFrame, mut see: impl FnMut(CounterRow<'_>)) -> Result<(), TableError> {
         let wrong = |reason| TableError::input(decode(&self.path, reason));
         let [user, time, counter, value] = COUNTER_COLUMNS.map(|name| frame.column(name).map_err(wrong));
@@ -254,7 +255,7 @@ fn real(column: &Column) -> Result<Column, PolarsError> {
     column.cast(&DataType::Float64)
 }
 
-/// The time, if a trace may have it.
+/// The time, if it is within the range of a trace.
 fn from_seconds(seconds: f64) -> Option<UtcTime> {
     (0.0..LATEST).contains(&seconds).then(|| UtcTime::nearest(seconds))
 }

@@ -1,4 +1,4 @@
-//! One user's rows of a table, and what the user's clock is ahead of UTC by the table of states beside it.
+//! One user's rows of a table of apps, and the user's UTC offset from the table of states next to it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use haversack_traces::{AppRow, AppTimeline, CounterRow, UsageModel, UtcOffset, U
 
 use super::{Holds, Reader, TableError};
 
-/// What tables beside a table of apps are called that hold counters of the same users.
+/// Suffixes of the tables with counters of the same users, in the folder of a table of apps.
 const BESIDE: [&str; 2] = ["state", "memory"];
 
 /// The rows of apps of one user, in order of time.
@@ -21,17 +21,17 @@ pub(crate) struct UserApps {
     /// When the first row is, and the last.
     pub(crate) first: UtcTime,
     pub(crate) last: UtcTime,
-    /// What the user's clock is ahead of UTC.
+    /// The user's UTC offset.
     pub(crate) offset: UtcOffset,
     packages: Vec<String>,
     rows: Vec<AppRow<'static>>,
 }
 
 impl UserApps {
-    /// Of `user` in the table that `reader` has opened at `path`.
+    /// Reads the rows of `user` from the table that `reader` has opened at `path`.
     ///
     /// # Errors
-    /// A row group that cannot be read; nobody of that name, with the nearest.
+    /// A row group that cannot be read; an unknown user, with the nearest name.
     pub(crate) fn read(reader: &Reader, path: &Path, user: &str) -> Result<Self, TableError> {
         let mut packages = Vec::new();
         let mut rows: Vec<AppRow<'static>> = Vec::new();
@@ -49,7 +49,7 @@ impl UserApps {
         Ok(Self { user: user.to_owned(), first, last, offset, packages, rows })
     }
 
-    /// What the apps do for `length` from `start` on.
+    /// The activity of apps for `length` from `start` on.
     pub(crate) fn timeline(&self, model: &UsageModel, seed: u64, start: UtcTime, length: Nanos) -> AppTimeline {
         let rows = self.rows.iter().zip(&self.packages).map(|(row, package)| {
             let AppRow { time, adj, source, confidence, .. } = *row;
@@ -66,7 +66,7 @@ impl UserApps {
     }
 }
 
-/// That there are no rows of `user`, with the nearest name.
+/// The error that the table has no rows of `user`, with the nearest name.
 pub(crate) fn nobody(reader: &Reader, path: &Path, user: &str) -> TableError {
     let users = match reader.users() {
         Ok(users) => users,
@@ -76,8 +76,8 @@ pub(crate) fn nobody(reader: &Reader, path: &Path, user: &str) -> TableError {
     TableError::input(format!("{}: expected rows of the user '{user}', found none{near}", path.display()))
 }
 
-/// What the clock of `user` is ahead of UTC most of the time, by the counters beside the table at `path`; nothing where
-/// nobody says.
+/// The most frequent UTC offset of `user`, by the counters in the tables next to the one at `path`; zero if
+/// they do not give it.
 pub(crate) fn offset(path: &Path, user: &str) -> Result<UtcOffset, TableError> {
     let mut seen: BTreeMap<i32, u64> = BTreeMap::new();
     beside(path, user, |row| {
@@ -90,14 +90,14 @@ pub(crate) fn offset(path: &Path, user: &str) -> Result<UtcOffset, TableError> {
     Ok(most.map_or_else(UtcOffset::default, |(seconds, _)| UtcOffset { seconds }))
 }
 
-/// The path of the table `what` beside the one at `path`: `F-state.parquet` beside `F.parquet`.
+/// The path of the table `what` next to the one at `path`: `F-state.parquet` for `F.parquet`.
 pub(crate) fn place_beside(path: &Path, what: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let ending = path.extension().map_or_else(String::new, |ending| format!(".{}", ending.to_string_lossy()));
     path.with_file_name(format!("{stem}-{what}{ending}"))
 }
 
-/// Checks that what lies at `place` already, which nobody named, belongs to the table at `out` beside it.
+/// Checks that an existing file at `place`, which the user did not name, belongs to the table at `out`.
 pub(crate) fn check_beside(out: &Path, place: &Path) -> Result<(), TableError> {
     let (shown, out_shown) = (place.display(), out.display());
     let taken = || format!("--out: {shown}, beside {out_shown}, is there already; expected another name");
@@ -105,7 +105,7 @@ pub(crate) fn check_beside(out: &Path, place: &Path) -> Result<(), TableError> {
     Ok(())
 }
 
-/// The counters of `user` in the tables beside the one at `path`, where there are such.
+/// Passes the counters of `user` in the tables next to the one at `path`, if any exist, to `see`.
 fn beside(path: &Path, user: &str, mut see: impl FnMut(CounterRow<'_>)) -> Result<(), TableError> {
     for place in BESIDE.map(|what| place_beside(path, what)).iter().filter(|place| place.is_file()) {
         let reader = Reader::open(place)?;

@@ -1,6 +1,6 @@
-//! A table of traces under way: rows come in one by one and leave a batch at a time, in the end sorted by user.
+//! Writing a table of traces: rows come in one by one and are written in batches, in the end sorted by user.
 //!
-//! A batch is sorted before it leaves, so that only tables of several batches are sorted once more.
+//! A batch is sorted before it is written, so that only tables of several batches are sorted again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,16 +12,16 @@ use super::columns::ROWS;
 use super::read::Reader;
 use super::{Batch, TableError, USER};
 
-/// Row groups that are encoded at a time.
+/// Row groups that are encoded in parallel.
 const AT_ONCE: usize = 32;
 
-/// A table under way; dropped before [`Table::finish`], it leaves nothing behind.
+/// A table being written; if dropped before [`Table::finish`], it leaves no file behind.
 pub(crate) struct Table<B> {
     file: ParquetFile,
     batch: B,
     rows: u64,
     path: PathBuf,
-    /// The user of the last row, and whether users have come in order within the batch.
+    /// The user of the last row, and whether users came in order within the batch.
     last: String,
     batch_is_sorted: bool,
     /// The last user of the batches before, and whether these are in order.
@@ -30,10 +30,10 @@ pub(crate) struct Table<B> {
 }
 
 impl<B: Batch> Table<B> {
-    /// A table that will be at `path`.
+    /// Begins a table that will be at `path`.
     ///
     /// # Errors
-    /// A path that is no file, or a folder that cannot be written.
+    /// A path that is not a file, or a folder that cannot be written.
     pub(crate) fn create(path: &Path) -> Result<Self, TableError> {
         if path.file_name().is_none() {
             let path = path.display();
@@ -65,7 +65,7 @@ impl<B: Batch> Table<B> {
     /// Appends a row.
     ///
     /// # Errors
-    /// Rows that cannot be held as Parquet, or a file that cannot be written.
+    /// Rows that cannot be stored as Parquet, or a file that cannot be written.
     pub(crate) fn push(&mut self, row: &B::Row<'_>) -> Result<(), FrameError> {
         let user = B::user(row);
         if user != self.last {
@@ -94,8 +94,8 @@ impl<B: Batch> Table<B> {
         Ok(())
     }
 
-    /// Writes what is left; the file, which has yet to take its name, and the number of rows. Rows of a user stay in the
-    /// order in which they came.
+    /// Writes the remaining rows; returns the file, not yet renamed to its final name, and the number of rows. Rows of
+    /// a user stay in the order in which they came.
     ///
     /// # Errors
     /// As [`Table::push`].
@@ -109,12 +109,12 @@ impl<B: Batch> Table<B> {
     }
 }
 
-/// Rows that are sorted at a time; a user who has more is alone.
+/// Rows that are sorted together; a user with more is sorted alone.
 const ROWS_AT_ONCE: usize = 1 << 22;
 
-/// The table at `path` sorted by user, which will be at `to`, `at_once` rows of neighbouring users at a time; the rows of each
-/// stay in their order. Batches were sorted before, so that most row groups say that they hold few users, and are read for
-/// those alone.
+/// Sorts the table at `path` by user into a file that will be at `to`, `at_once` rows of neighbouring users at a time;
+/// the rows of each user stay in their order. Batches were sorted before, so most row groups have few users, and are
+/// read only for those.
 ///
 /// # Errors
 /// A file that cannot be read or written.
@@ -141,7 +141,7 @@ fn count(reader: &Reader) -> Result<BTreeMap<String, usize>, TableError> {
     Ok(counts)
 }
 
-/// The first and the last user of each lot of neighbours that have no more than `at_once` rows together.
+/// The first and the last user of each group of neighbours with at most `at_once` rows together.
 fn lots(counts: &BTreeMap<String, usize>, at_once: usize) -> Vec<[&str; 2]> {
     let mut lots: Vec<[&str; 2]> = Vec::new();
     let mut filled = 0;
@@ -172,7 +172,7 @@ fn append(reader: &Reader, first: &str, last: &str, sorted: &mut ParquetFile) ->
             whole.vstack_mut(&part).map_err(FrameError::Encode)?;
         }
     }
-    // Rows of many chunks are gathered slowly.
+    // Gathering from many chunks is slow.
     whole.rechunk_mut();
     let mut order: Vec<(&str, IdxSize)> = users(&whole)?.zip(0..).collect();
     order.sort_by_key(|&(user, _)| user);
@@ -212,7 +212,7 @@ mod tests {
     fn rows_are_sorted_by_user_and_keep_their_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
-        // 300 rows of 7 users in turn; two rows that differ in nothing but their value keep their order.
+        // 300 rows of 7 users in turn; two rows that differ only in their value keep their order.
         let mut table = Table::<Counters>::create(&path).unwrap();
         let users: Vec<String> = (0..7).map(|user| format!("user-{}", (user * 3) % 7)).collect();
         for row in 0..300 {
@@ -227,7 +227,7 @@ mod tests {
         let mut wanted: Vec<(String, f64)> = (0..300).map(|row| (users[row % 7].clone(), row as f64)).collect();
         wanted.sort_by(|a, b| a.0.cmp(&b.0));
         assert_eq!(found, wanted);
-        // In the memory of 50 rows it is the same, and nothing else is left.
+        // With memory for only 50 rows the result is the same, and no other file is left.
         let other = folder.path().join("other.parquet");
         let mut table = Table::<Counters>::create(&other).unwrap();
         for (user, value) in found.iter().rev() {

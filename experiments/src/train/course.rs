@@ -14,21 +14,22 @@ use crate::scenario::workload;
 use crate::scenario::{GraphKind, Literal, Origin};
 use crate::{Cache, CommandError, Key, Plan, Result, Scenario, interrupt};
 
-/// A scenario that can be learned.
+/// A scenario that can be trained.
 pub(super) struct Subject {
-    /// What tells it from the others of its specification.
+    /// Its label, which distinguishes it from the others of the specification.
     pub(super) label: String,
     plan: Plan,
     program: Program,
 }
 
 impl Subject {
-    /// Makes the scenario ready: a built-in model tells the data's classes apart, and one that leaves the shape of its input
-    /// open takes the samples'.
+    /// Prepares the scenario: a built-in model gets the data's number of classes, and, if its input shape is open, the
+    /// shape of the samples.
     ///
     /// # Errors
-    /// A scenario that cannot be, data that its network cannot take, and what cannot carry data: a stack that does not run
-    /// the graph of an eager framework or one in integers, an algorithm of integers that is not carried out on data.
+    /// An invalid scenario, data that its network cannot take, and graphs that cannot compute real values: a
+    /// stack that runs neither the graph of an eager framework nor one in integers, or an integer algorithm
+    /// without an implementation.
     pub(super) fn new(label: String, scenario: Scenario, data: &DataSet, cache: &Cache) -> Result<Self> {
         let scenario = on_data(scenario, data)?;
         let plan = Plan::new(&scenario, cache)?;
@@ -48,7 +49,7 @@ impl Subject {
     }
 }
 
-/// `scenario` with the classes of `data`, and with samples of their shape where it leaves that open.
+/// `scenario` with the number of classes of `data`, and with samples of their shape if its own is open.
 pub(super) fn on_data(mut scenario: Scenario, data: &DataSet) -> Result<Scenario> {
     if scenario.input.is_none() {
         scenario.set(Key::Input, &Literal::text(shape(&data.form)), Origin::Program)?;
@@ -57,7 +58,7 @@ pub(super) fn on_data(mut scenario: Scenario, data: &DataSet) -> Result<Scenario
     Ok(scenario)
 }
 
-/// What the nodes of the graph of `plan` compute, or why it cannot carry data.
+/// The computations of the nodes in the graph of `plan`, or the reason why it cannot compute real values.
 pub(crate) fn program(network: &Network, plan: &Plan) -> Result<Program, String> {
     let scenario = plan.scenario();
     let program = match plan.resolved.graph {
@@ -80,23 +81,23 @@ pub(crate) fn program(network: &Network, plan: &Plan) -> Result<Program, String>
     program.map_err(|error| error.to_string())
 }
 
-/// A network on its way.
+/// A network in training.
 pub(super) struct Course<'a> {
     subject: &'a Subject,
     pace: &'a Pace,
     data: &'a DataSet,
-    /// How the images of every epoch are changed.
+    /// The augmentation of the images in every epoch.
     augment: Option<&'a Augment>,
     seed: u64,
     meter: Meter,
     state: State,
-    /// All that is known of it beside its state.
+    /// The part of its checkpoint other than the state.
     saved: Saved,
-    /// The scale factors that each batch of integers has begun with, by tensor.
+    /// The scale factors at the beginning of each batch in integers, by tensor.
     factors: Vec<Vec<Option<u32>>>,
 }
 
-/// What an epoch has come to while it was learned.
+/// The results of an epoch of learning.
 #[derive(Default)]
 struct Learned {
     loss: f64,
@@ -108,7 +109,7 @@ struct Learned {
 }
 
 impl<'a> Course<'a> {
-    /// A network with its initial weights; where images change, they do so anew in every epoch.
+    /// A network with its initial weights; augmented images change in every epoch.
     pub(super) fn new(
         subject: &'a Subject,
         pace: &'a Pace,
@@ -121,10 +122,10 @@ impl<'a> Course<'a> {
         Ok(Self { subject, pace, data, augment, seed, meter, state, saved: Saved::default(), factors: Vec::new() })
     }
 
-    /// Goes on from what was saved.
+    /// Resumes from a checkpoint.
     ///
     /// # Errors
-    /// Tensors that are not this network's.
+    /// Tensors of another network.
     pub(super) fn restore(&mut self, mut saved: Saved) -> Result<()> {
         let tensors = std::mem::take(&mut saved.tensors);
         let ids = |found: &[Held]| found.iter().map(|held| (held.tensor, held.values.len())).collect::<Vec<_>>();
@@ -141,7 +142,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// All that is needed to go on from here.
+    /// The checkpoint from which the course can resume.
     pub(super) fn saved(&self) -> Saved {
         Saved { tensors: self.tensors(), ..self.saved.clone() }
     }
@@ -158,7 +159,7 @@ impl<'a> Course<'a> {
         self.state.tensors().iter().map(held).collect()
     }
 
-    /// The scale factors that were taken in every batch that this process has learned from; none in floats.
+    /// The scale factors used in every batch of this process; none in floating point.
     pub(super) fn factors(&self) -> Vec<Factors> {
         let taken: Vec<&[Option<u32>]> =
             self.factors.iter().skip(1).chain([&self.saved.factors]).map(Vec::as_slice).collect();
@@ -169,10 +170,10 @@ impl<'a> Course<'a> {
         self.saved.epoch >= self.pace.epochs
     }
 
-    /// Learns for one more epoch of scenario number `run`, and measures on all parts.
+    /// Learns one more epoch of scenario number `run`, and evaluates all parts of the data.
     ///
     /// # Errors
-    /// A run that the device or the budget does not allow, a loss that is no number any more, Ctrl-C.
+    /// A run that the device or the budget does not allow, a NaN loss, Ctrl-C.
     pub(super) fn epoch(&mut self, run: u64) -> Result<()> {
         let learned = self.learn()?;
         self.saved.epoch += 1;
@@ -200,7 +201,7 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Takes every whole mini-batch of the epoch once; what is left over is another one in another epoch.
+    /// Learns from every full mini-batch of the epoch once; the leftover samples differ between epochs.
     fn learn(&mut self) -> Result<Learned> {
         let plan = &self.subject.plan;
         let order = epoch_order(self.data.train.len(), self.seed, u64::from(self.saved.epoch));
@@ -223,8 +224,8 @@ impl<'a> Course<'a> {
             learned: self.saved.learned.clone(),
         };
         let mut learned = Learned::default();
-        // A policy begins every epoch anew with what was measured and what it has learned, so that an epoch does not depend
-        // on whether the one before ran in this process.
+        // A new policy is built for every epoch, with the measurements and what it has learned so far, so that an epoch
+        // does not depend on whether the one before ran in this process.
         let mut policy = plan.policy()?;
         let factors = &mut self.factors;
         let ran =
@@ -250,7 +251,7 @@ impl<'a> Course<'a> {
         Ok(learned)
     }
 
-    /// A run that failed, with where it was.
+    /// The error of a failed run, with its position.
     fn failure(&self, error: RunError) -> CommandError {
         let place = format!("{}, seed {}, epoch {}", self.subject.label, self.seed, self.saved.epoch + 1);
         let error = CommandError::from(self.subject.plan.explain_failure(error, &Cache::new()));
@@ -278,7 +279,7 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Samples of `data` as the arithmetic takes them.
+/// Samples of `data` as inputs of the arithmetic.
 pub(crate) fn mini_batch(data: &DataSet, part: Part, indices: &[usize]) -> MiniBatch {
     taken(data.mini_batch(part, indices, None))
 }
@@ -291,7 +292,7 @@ fn taken(batch: data::MiniBatch) -> MiniBatch {
     MiniBatch { len: batch.labels.len(), samples, labels: batch.labels }
 }
 
-/// The shape of a sample as a scenario's `input` has it.
+/// The shape of a sample, as in a scenario's `input`.
 pub(crate) fn shape(form: &SampleForm) -> String {
     match form {
         SampleForm::Image(form) => format!("{}x{}x{}", form.channels, form.height, form.width),
@@ -299,8 +300,8 @@ pub(crate) fn shape(form: &SampleForm) -> String {
     }
 }
 
-/// Refuses data that `network` cannot take, in words: another number of values, more classes than it tells apart, more
-/// tokens than it knows, fewer samples than a mini-batch, or nothing to measure on.
+/// Refuses data that `network` cannot take, with a message: another number of values, more classes or more tokens than
+/// it supports, fewer samples than a mini-batch, or an empty part to evaluate.
 fn check(network: &Network, scenario: &Scenario, data: &DataSet) -> Result<(), String> {
     let model = workload::called(&scenario.model);
     let is_input =

@@ -1,4 +1,4 @@
-//! How long and how fast a network learns.
+//! The duration and the rate of learning.
 
 use std::str::FromStr;
 
@@ -6,32 +6,32 @@ use haversack_devices::ensure;
 use haversack_devices::text::hint;
 use haversack_workloads::data::{Augmentation, SampleForm};
 
-/// Epochs and the learning rate of a training that names none: those by which LeNet-5 learns `glyphs`.
+/// The default epochs and learning rate of a training: those with which LeNet-5 learns `glyphs`.
 pub(super) const EPOCHS: u32 = 8;
 pub(super) const LEARNING_RATE: f64 = 0.03;
 
-/// How long and how fast a network learns.
+/// The duration and the rate of learning.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pace {
-    /// How often all samples are learned from.
+    /// The number of passes over all samples.
     pub(crate) epochs: u32,
-    /// The learning rate at its highest.
+    /// The highest learning rate.
     pub(crate) learning_rate: f64,
-    /// How it changes.
+    /// The change of the rate over time.
     schedule: Schedule,
     /// The schedule as it was written.
     pub(super) schedule_text: String,
 }
 
-/// A value that a pace cannot have: its key, what was expected, and what was found.
+/// An invalid value of a pace: its key, what was expected, and what was found.
 #[derive(Debug)]
 pub(crate) struct WrongPace(pub(crate) &'static str, pub(crate) &'static str, pub(crate) String);
 
 impl Pace {
-    /// The pace of these keys; what is `None` has its default.
+    /// The pace of these keys; `None` is replaced by the default.
     ///
     /// # Errors
-    /// No epoch, a rate that is no number above zero, a text that is no schedule.
+    /// No epochs, a rate that is not a positive number, a text that is not a schedule.
     pub(crate) fn new(
         epochs: Option<u32>,
         learning_rate: Option<f64>,
@@ -56,27 +56,27 @@ impl Pace {
         Ok(Self { epochs, learning_rate, schedule, schedule_text })
     }
 
-    /// The learning rate at step `step`, of `steps` an epoch.
+    /// The learning rate at step `step`, with `steps` per epoch.
     pub(super) fn rate(&self, step: u64, steps: u64) -> f64 {
         self.learning_rate * self.schedule.factor(step, steps, self.epochs)
     }
 }
 
-/// What a text of a schedule may be.
+/// The valid texts of a schedule.
 const EXPECTED: &str = "expected constant, cosine or step at=EPOCH,EPOCH by=FACTOR, with warm-up=EPOCHS or without";
 
 /// The shape of a schedule after its warm-up.
 #[derive(Clone, Debug, PartialEq)]
 enum Shape {
-    /// The same rate throughout.
+    /// A constant rate.
     Constant,
-    /// Half a cosine, from the whole rate down to none at the end (Loshchilov, Hutter, ICLR 2017).
+    /// Half a cosine, from the full rate down to zero at the end (Loshchilov, Hutter, ICLR 2017).
     Cosine,
-    /// `by` times the rate after each of the epochs `at`.
+    /// The rate is multiplied by `by` after each of the epochs `at`.
     Step { at: Vec<f64>, by: f64 },
 }
 
-/// A schedule: a shape, and the epochs in which the rate first rises from nothing, evenly.
+/// A schedule: a shape, and the warm-up epochs in which the rate rises linearly from zero.
 #[derive(Clone, Debug, PartialEq)]
 struct Schedule {
     shape: Shape,
@@ -84,7 +84,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// The factor of the learning rate at step `step`, of `steps` an epoch, in a training of `epochs` epochs.
+    /// The factor on the learning rate at step `step`, with `steps` per epoch, in a training of `epochs` epochs.
     fn factor(&self, step: u64, steps: u64, epochs: u32) -> f64 {
         let per_epoch = steps.max(1) as f64;
         let epoch = step as f64 / per_epoch;
@@ -138,27 +138,27 @@ impl FromStr for Schedule {
     }
 }
 
-/// What a text of an augmentation may be.
+/// The valid texts of an augmentation.
 const AUGMENT: &str = "`shift=PIXELS`, `flip` or both";
 /// Its words.
 const WORDS: [&str; 2] = ["shift", "flip"];
 
-/// How the images of every epoch are changed.
+/// The augmentation of the images in every epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Augment {
     shift: u8,
     flip: bool,
-    /// As it was written.
+    /// The text in the specification.
     pub(super) text: String,
-    /// Where it stands, as errors name it.
+    /// Its position, as shown in errors.
     place: String,
 }
 
 impl Augment {
-    /// The augmentation of `text`, which stands at `place`.
+    /// Parses the augmentation `text` at `place`.
     ///
     /// # Errors
-    /// A text that is none: what was expected, what was found, and the nearest word.
+    /// An invalid text: what was expected, what was found, and the nearest word.
     pub(super) fn parse(place: String, text: &str) -> Result<Self, String> {
         let (mut shift, mut flip) = (0, false);
         for word in text.split_whitespace() {
@@ -176,10 +176,10 @@ impl Augment {
         Ok(Self { shift, flip, text: text.to_owned(), place })
     }
 
-    /// Whether samples of `form` can be changed so.
+    /// Checks that samples of `form` can be augmented.
     ///
     /// # Errors
-    /// Samples that are no images, and images that a shift may leave nothing of.
+    /// Samples that are not images, and images that a shift could empty.
     pub(super) fn check(&self, form: &SampleForm) -> Result<(), String> {
         let Self { shift, place, .. } = self;
         match form {
@@ -195,7 +195,7 @@ impl Augment {
         }
     }
 
-    /// What happens to the images of epoch number `epoch` with `seed`.
+    /// The augmentation of epoch number `epoch` with `seed`.
     pub(super) const fn of(&self, seed: u64, epoch: u64) -> Augmentation {
         Augmentation { shift: self.shift, mirror: self.flip, seed, epoch }
     }
@@ -222,7 +222,8 @@ mod tests {
         assert_eq!(factors("cosine", &[0, 10, 20]), [1.0, 0.853_553, 0.5]);
         // Epoch 6 begins at step 24, epoch 8 at step 32.
         assert_eq!(factors("step at=6,8 by=0.5", &[23, 24, 32]), [1.0, 0.5, 0.25]);
-        // One epoch of four steps: a quarter more at each. The cosine then has nine epochs: half of them end at step 22.
+        // One epoch of four steps: a quarter more at each. The cosine then has nine epochs: half of
+        // them end at step 22.
         assert_eq!(factors("cosine warm-up=1", &[0, 3, 4, 22]), [0.25, 1.0, 1.0, 0.5]);
     }
 

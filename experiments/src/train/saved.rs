@@ -1,4 +1,4 @@
-//! All that a course needs to go on: the row of its part in the log, and what its epochs have come to.
+//! The checkpoint of a course: the row of its part in the log, with the results of its epochs.
 
 use haversack_numerics::{Contents, Eight, Meter};
 use haversack_policies::Learned;
@@ -26,7 +26,7 @@ impl Values {
     }
 }
 
-/// A tensor of the graph with what it holds.
+/// A tensor of the graph with its values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Held {
     pub(super) tensor: u32,
@@ -38,25 +38,25 @@ pub(super) struct Held {
 pub struct Row {
     /// The number of the scenario, from zero.
     pub run: u64,
-    /// The seed of initial weights and of the order of samples.
+    /// The seed of the initial weights and of the order of samples.
     pub seed: u64,
-    /// The number of epochs so far, this one included.
+    /// The number of epochs so far, including this one.
     pub epoch: u32,
-    /// On what loss and accuracy were measured: of the train part as it was learned from.
+    /// The part of the data behind loss and accuracy; for the train part they are measured while learning.
     pub split: Part,
     /// The mean cross-entropy, in nats.
     pub loss: f64,
-    /// The share of right answers.
+    /// The fraction of right answers.
     pub accuracy: f64,
-    /// What training has taken so far on the simulated device, in seconds.
+    /// The training time so far on the simulated device, in seconds.
     pub simulated_time_s: f64,
     /// The energy so far, in joules.
     pub energy_j: f64,
-    /// The largest peak of an iteration of this epoch.
+    /// The largest memory peak of an iteration in this epoch.
     pub peak_memory_bytes: u64,
 }
 
-/// How far a course has come.
+/// The checkpoint of a course.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Saved {
     /// Epochs and updates so far.
@@ -67,18 +67,18 @@ pub(super) struct Saved {
     pub(super) energy: f64,
     /// The rows of its epochs.
     pub(super) rows: Vec<Row>,
-    /// Moving averages of the importance of tensors, as policies see them.
+    /// Moving averages of the importance of tensors, for policies.
     #[serde(with = "bits")]
     pub(super) importance: Vec<f64>,
     /// The scale factors of integer training, by tensor.
     pub(super) factors: Vec<Option<u32>>,
-    /// What the policy has learned of the data.
+    /// The policy's knowledge about the data.
     pub(super) learned: Learned,
     /// Weights, running averages and the optimiser's state.
     pub(super) tensors: Vec<Held>,
 }
 
-/// What of a course its files show.
+/// The part of a course's checkpoint that the files show.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Shown {
     pub(super) epoch: u32,
@@ -90,7 +90,7 @@ pub(super) struct Shown {
 pub(super) struct Coded {
     #[serde(with = "bits")]
     pub(super) codes: Vec<i8>,
-    /// What a code is multiplied by.
+    /// The factor that a code is multiplied by.
     pub(super) step: f32,
 }
 
@@ -104,7 +104,7 @@ impl Coded {
     }
 }
 
-/// What a product makes whose scale factor is taken.
+/// The kind of product that a scale factor belongs to.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::Display, strum::EnumIter,
 )]
@@ -134,14 +134,15 @@ impl From<Role> for Made {
 pub struct Factors {
     /// The tensor's name.
     pub tensor: String,
-    /// What it is.
+    /// Its kind.
     pub made: Made,
-    /// The factor of every batch, in bits.
+    /// The factor in every batch, in bits.
     pub each: Vec<u32>,
 }
 
 impl Factors {
-    /// Those of every tensor that `graph` rescales, in the order of an iteration; `taken` are those of each batch, by tensor.
+    /// The factors of every tensor that `graph` rescales, in the order of an iteration; `taken` has the factors of
+    /// each batch, by tensor.
     pub(super) fn of(graph: &TrainingGraph, taken: &[&[Option<u32>]]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for id in graph.nodes.iter().filter_map(|node| node.rescales) {

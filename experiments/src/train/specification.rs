@@ -1,4 +1,5 @@
-//! What a training is of: scenarios as a sweep has them, and beside them the data, the epochs, the rate and the seeds.
+//! The specification of a training: scenarios as in a sweep, and in addition the data, the epochs, the
+//! rate and the seeds.
 
 use haversack_devices::text::{hint, line_of, read_toml};
 use haversack_workloads::data::{DataSet, VALIDATION_SHARE};
@@ -12,15 +13,15 @@ use crate::output::join;
 use crate::work::places;
 use crate::{Cache, CommandError, Key, Result, Scenario, sweep};
 
-/// The keys that a scenario has not got.
+/// The keys that a scenario does not have.
 const KEYS: [&str; 7] = ["augment", "data", "epochs", "learning_rate", "schedule", "seeds", "validation_share"];
 
-/// Keys of a scenario that do nothing where no phone is in use, and what to say instead.
+/// Keys of a scenario that have no effect unless a phone is in use, and the alternative to suggest.
 const IDLE: [(&str, &str); 2] =
     [("seed", "`seeds` lists the seeds"), ("iterations", "`epochs` says how long it learns")];
 const ON_PHONES: [&str; 3] = ["apps", "system", "trace"];
 
-/// The keys of a training as they stand in the file.
+/// The keys of a training, as written in the file.
 #[derive(Debug, Deserialize)]
 struct Own {
     augment: Option<String>,
@@ -38,18 +39,18 @@ pub(super) struct Specification {
     scenarios: sweep::Specification,
     /// The data: a name or a path.
     pub(super) data: String,
-    /// How the images of every epoch are changed; `None` if they are not.
+    /// The augmentation of the images in every epoch; `None` without one.
     pub(super) augment: Option<Augment>,
-    /// How long and how fast to learn.
+    /// The duration and the rate of learning.
     pub(super) pace: Pace,
-    /// The seeds, each once.
+    /// The seeds, without duplicates.
     pub(super) seeds: Vec<u64>,
-    /// The share of the train part that becomes the validation part where the data bring none.
+    /// The fraction of the train part that becomes the validation part if the data do not have one.
     pub(super) validation_share: Option<f64>,
 }
 
 impl Specification {
-    /// Reads a specification's text, which errors call `file`; `seed` takes the place of its seeds.
+    /// Parses a specification's text, named `file` in errors; `seed` replaces its seeds.
     ///
     /// # Errors
     /// Unknown keys, and values that a key cannot have, each with its line.
@@ -85,7 +86,8 @@ impl Specification {
         Ok(Self { scenarios, data: own.data, augment, pace, seeds, validation_share })
     }
 
-    /// The scenarios, each with what tells it from the others: the values of keys that have several; the policy, if none has.
+    /// The scenarios, each with a label that distinguishes it: the values of keys that have several; the
+    /// policy, if no key has.
     ///
     /// # Errors
     /// Values that no scenario can have.
@@ -108,7 +110,7 @@ impl Specification {
             .collect()
     }
 
-    /// The record of the folder: what was asked, of what data, on which calibrations.
+    /// The record of the folder: the specification, the data, and the calibrations.
     pub(super) fn record(&self, data: &DataSet, subjects: &[Subject]) -> Map<String, Value> {
         let mut specification = self.scenarios.to_json();
         if let Value::Object(keys) = &mut specification {
@@ -141,8 +143,8 @@ impl Specification {
     }
 }
 
-/// The text with the training's own keys alone, each on its line; one that is not TOML, and a key that neither a scenario nor
-/// a training has, are refused.
+/// The text with only the training's own keys, each on its line; refuses text that is not TOML, and keys of neither a
+/// scenario nor a training.
 fn own_keys(file: &str, text: &str) -> Result<String> {
     let wrong = |line: usize, message: String| CommandError::input(format!("{file}:{line}: {message}"));
     let table = DeTable::parse(text)
@@ -214,7 +216,7 @@ mod tests {
         assert!(found >= 15, "{found}");
     }
 
-    /// Specifications that are those of a paper's figure, with the reading that the figure learns by.
+    /// Specifications that repeat the training of a paper's figure, with the reading that the figure uses.
     const OF_FIGURES: [(&str, [&str; 3]); 9] = [
         ("daf-table1", ["daf", "table1", "images-resnet8"]),
         ("daf-figure8", ["daf", "figure8", "images-lenet5"]),

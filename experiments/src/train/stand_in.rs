@@ -1,4 +1,4 @@
-//! A network and data that stand in for a paper's own, and how they are learned: what artefacts train.
+//! A network and data that stand in for a paper's own, and how they are trained, for artefacts.
 
 use std::sync::Arc;
 
@@ -18,23 +18,23 @@ use crate::reproduce::Kept;
 use crate::scenario::{GraphKind, workload};
 use crate::{Cache, CommandError, Key, Plan, Result, Scenario, interrupt};
 
-/// A network and data that stand in for a paper's own, and how they are learned.
+/// A network and data that stand in for a paper's own, and how they are trained.
 #[derive(Clone, Debug)]
 pub struct StandIn {
     /// The scenario, whose policy an artefact varies.
     pub scenario: Scenario,
     /// The name of the data.
     pub data: String,
-    /// The seeds of initial weights and of the order of samples.
+    /// The seeds of the initial weights and of the order of samples.
     pub seeds: Vec<u64>,
     validation_share: Option<f64>,
     pace: Pace,
     augment: Option<Augment>,
-    /// What it is learned before, as it is: a network that the paper's authors took ready-made.
+    /// The stand-in that is trained first, for a network that the paper's authors took pre-trained.
     base: Option<Arc<StandIn>>,
 }
 
-/// A network at the end of its course; without its tensors if it was kept.
+/// A network at the end of its training; without its tensors if it was read from kept findings.
 #[derive(Serialize, Deserialize)]
 struct Learned {
     rows: Vec<Row>,
@@ -50,10 +50,11 @@ struct Loaded {
 }
 
 impl StandIn {
-    /// The stand-in of `text`: a specification of `haversack train` of one scenario. `place` is how errors name it.
+    /// The stand-in defined by `text`: a specification of `haversack train` with one scenario. `place` is
+    /// its name in errors.
     ///
     /// # Errors
-    /// A text that is no specification, or one of several scenarios.
+    /// A text that is not a specification, or one of several scenarios.
     pub(crate) fn parse(place: &str, text: &str) -> Result<Self> {
         let specification = Specification::parse(place, text, None)?;
         let mut scenarios = specification.scenarios()?;
@@ -67,12 +68,12 @@ impl StandIn {
         }
     }
 
-    /// The same, learned from where `base` ends with its first seed.
+    /// The same, trained from the final weights of `base` with its first seed.
     pub(crate) fn after(self, base: Self) -> Self {
         Self { base: Some(Arc::new(base)), ..self }
     }
 
-    /// The data that it is learned before on, if it is.
+    /// The data of the pre-training, if there is one.
     pub fn base_data(&self) -> Option<&str> {
         self.base.as_ref().map(|base| base.data.as_str())
     }
@@ -83,7 +84,7 @@ impl StandIn {
         self
     }
 
-    /// The same with mini-batches of another size, and a learning rate in proportion.
+    /// The same with another mini-batch size, and a proportional learning rate.
     pub(crate) fn for_batch(mut self, batch: u64) -> Self {
         self.pace.learning_rate *= batch as f64 / self.scenario.batch as f64;
         self.scenario.batch = batch;
@@ -95,10 +96,11 @@ impl StandIn {
         Self { seeds, ..self }
     }
 
-    /// The same with its scenario [`on_data`](Self::on_data), so that whatever is simulated of it has the data's classes.
+    /// The same with its scenario [`on_data`](Self::on_data), so that all simulations of it use the data's
+    /// number of classes.
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(crate) fn with_classes(self, cache: &Cache) -> Result<Self> {
         let (scenario, ..) = self.on_data(&self.scenario, cache)?;
         Ok(Self { scenario, ..self })
@@ -109,23 +111,23 @@ impl StandIn {
         self.pace.epochs
     }
 
-    /// `scenario` on the data (with their classes, and with samples of their shape where it says nothing of it), the mini-batches
-    /// of an epoch, and their [`chance`].
+    /// `scenario` on the data (with their number of classes, and with samples of their shape if its own is open), the
+    /// mini-batches of an epoch, and the accuracy by [`chance`].
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(crate) fn on_data(&self, scenario: &Scenario, cache: &Cache) -> Result<(Scenario, u64, [f64; 2])> {
         let set = &self.loaded(cache)?.set;
         let batches = set.train.len() as u64 / scenario.batch.max(1);
         Ok((on_data(scenario.clone(), set)?, batches, chance(set)))
     }
 
-    /// What is learned of `scenario`, which is on the data, and all that it depends on. How fast a device is matters where it
-    /// decides what is computed: where something is short, or gradients are given up, an iteration is `simulated`, whose time,
-    /// memory and gradients are of it.
+    /// The training of `scenario`, which is on the data, with all its dependencies. The speed of the device matters
+    /// only if it affects the computed values: with budgets, or where gradients are given up, the time, memory and
+    /// gradients of the `simulated` iteration are dependencies, too.
     ///
     /// # Errors
-    /// Data that cannot be had, a scenario that is wrong.
+    /// Data that cannot be loaded, a scenario that is wrong.
     pub(crate) fn wanted(&self, scenario: &Scenario, simulated: &Record, cache: &Cache) -> Result<Training> {
         let plan = Plan::new(scenario, cache)?;
         let mut depends = format!("{} {:?}", self.depends(scenario, cache)?, plan.resolved.network);
@@ -147,7 +149,7 @@ impl StandIn {
         Ok(Training::wanted(&scenario.model, &self.data, how, &depends))
     }
 
-    /// All but the network that what is learned of `scenario` depends on, in words.
+    /// All dependencies of the training of `scenario` except the network, as text.
     fn depends(&self, scenario: &Scenario, cache: &Cache) -> Result<String> {
         let base = match &self.base {
             Some(base) => format!(" after {} seed {}", base.depends(&base.scenario, cache)?, base.first()),
@@ -157,10 +159,10 @@ impl StandIn {
         Ok(format!("{:016x} {}{base}", self.loaded(cache)?.digest, alone.key(scenario, 0)))
     }
 
-    /// The epochs of `scenario` on the data with `seed`: learned once for all who ask, and not again if `kept` has them.
+    /// The epochs of `scenario` on the data with `seed`: learned once per cache, and not again if `kept` has them.
     ///
     /// # Errors
-    /// A scenario that carries no data, a loss that is no number any more, Ctrl-C.
+    /// A scenario whose graph cannot compute real values, a NaN loss, Ctrl-C.
     pub(crate) fn learn(
         &self,
         scenario: &Scenario,
@@ -172,7 +174,7 @@ impl StandIn {
         cache.get(self.key(scenario, seed), || apart(1, learn)?)
     }
 
-    /// The scale factors that `scenario`, in integers, takes in every batch with `seed`: found as by [`StandIn::learn`].
+    /// The scale factors of `scenario`, in integers, in every batch with `seed`: computed as by [`StandIn::learn`].
     ///
     /// # Errors
     /// As [`StandIn::learn`].
@@ -193,7 +195,7 @@ impl StandIn {
             base.as_ref().map_or_else(String::new, |base| format!(" after {}", base.key(&base.scenario, base.first())));
         let augment = augment.as_ref().map_or_else(String::new, |augment| format!(" {}", augment.text));
         let validation_share = validation_share.unwrap_or(VALIDATION_SHARE);
-        // Its classes are the data's.
+        // The number of classes follows from the data.
         let scenario = Scenario { classes: None, ..scenario.clone() }.fingerprint(Key::ALL);
         format!("{scenario} {data} {validation_share} {pace:?}{augment} {seed}{base}")
     }
@@ -217,14 +219,14 @@ impl StandIn {
         Ok(learned)
     }
 
-    /// What is kept of a course is found again by this.
+    /// The name under which a course's results are kept.
     fn kept_key(&self, loaded: &Loaded, subject: &Subject, scenario: &Scenario, seed: u64) -> String {
         let calibrations = Value::from_iter(subject.calibrations());
         let version = env!("CARGO_PKG_VERSION");
         digest(&format!("{version} {calibrations} {:016x} {}", loaded.digest, self.key(scenario, seed)))
     }
 
-    /// What the network holds at the end of its course with its first seed.
+    /// The tensors of the network at the end of its training with its first seed.
     fn tensors(&self, cache: &Cache) -> Result<Arc<Vec<Held>>> {
         let learn = || {
             let (loaded, subject) = self.subject(&self.scenario, cache)?;
@@ -257,7 +259,7 @@ impl StandIn {
     }
 }
 
-/// What a guess of the most frequent class tells apart of the test part in percent, and 1.96 standard deviations of it.
+/// The accuracy of guessing the most frequent class of the test part, in percent, and 1.96 standard deviations of it.
 pub(crate) fn chance(set: &DataSet) -> [f64; 2] {
     let labels = &set.part(Part::Test).labels;
     let mut counts = vec![0_u32; set.number_of_classes];
@@ -267,7 +269,7 @@ pub(crate) fn chance(set: &DataSet) -> [f64; 2] {
     [share, 1.96 * (share * (1.0 - share) / number).sqrt()].map(|share| share * 100.0)
 }
 
-/// The accuracies of one seed, as they are committed.
+/// The accuracies with one seed, as they are committed.
 pub(crate) fn learned(seed: u64, rows: &[Row]) -> measured::Learned {
     let of = |part: Part| rows.iter().filter(move |row| row.split == part).map(|row| row.accuracy * 100.0);
     let validation = of(Part::Validation).next_back().unwrap_or_default();
@@ -284,8 +286,8 @@ fn to_the_end(mut course: Course<'_>) -> Result<Learned> {
     Ok(Learned { rows, tensors, factors })
 }
 
-/// Runs `work` on `threads` threads of its own. While it waits, the caller's thread takes no other work of its pool, which
-/// could ask for the value that this one makes.
+/// Runs `work` on its own `threads` threads. While the caller's thread waits, it takes no other work of its pool, which
+/// could wait for the value that this one computes.
 ///
 /// # Errors
 /// Threads that cannot be started; a panic of the work.

@@ -1,4 +1,4 @@
-//! The epochs as a data frame, and what was reached as text.
+//! The epochs as a data frame, and the results as text.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<(
     Ok(write_parquet(path, &frame)?)
 }
 
-/// What each scenario has reached in its last epoch, over its seeds.
+/// The results of each scenario in its last epoch, over its seeds.
 pub(super) fn text(rows: &[Row], subjects: &[Subject], path: &Path) -> String {
     let widths = [Column::left(0).fitted(), Column::right(0).fitted().after(2)];
     let mut table = TextTable::new(widths.into_iter().chain([widths[1]; 4]));
@@ -49,7 +49,7 @@ pub(super) fn text(rows: &[Row], subjects: &[Subject], path: &Path) -> String {
     format!("{table}{}\n", word(path))
 }
 
-/// Accuracies as a mean in percent, with half of the interval where there are several seeds.
+/// The mean accuracy in percent, with half of the interval if there are several seeds.
 fn share(rows: &[Row]) -> String {
     let values: Vec<f64> = rows.iter().map(|row| row.accuracy).collect();
     let (mean, half) = interval(&values);
@@ -90,7 +90,7 @@ pub(super) fn figures(
     figures
 }
 
-/// What a scenario takes, with the axis of it.
+/// The cost of a scenario, with its axis.
 struct Cost {
     of: Quantity,
     name: &'static str,
@@ -123,7 +123,7 @@ fn accuracy(part: &str) -> Axis {
     Axis::new(format!("{part} accuracy")).unit("%").range(0.0, 100.0)
 }
 
-/// A line of means over the seeds for each scenario, and dashed ones for their intervals.
+/// A line of means over the seeds for each scenario, and dashed lines for their intervals.
 fn curves(rows: &[Row], subjects: &[Subject], part: Part, x: Quantity, y: Quantity) -> Lines {
     let mut lines = Lines::new();
     for (run, subject) in (0..).zip(subjects) {
@@ -149,7 +149,7 @@ fn curves(rows: &[Row], subjects: &[Subject], part: Part, x: Quantity, y: Quanti
     lines
 }
 
-/// What each scenario reaches on the test part in its last epoch with each seed, by what it takes.
+/// The test accuracy of each scenario in its last epoch with each seed, against its cost.
 fn cost(rows: &[Row], subjects: &[Subject], cost: Cost) -> Panel {
     let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
     let clouds = (0..).zip(subjects).fold(front, |front, (run, subject)| {

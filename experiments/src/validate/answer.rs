@@ -1,4 +1,4 @@
-//! What the simulator says of the rows of a set: each scenario runs once, however many rows ask for its figures.
+//! Simulates the rows of a set: each scenario runs once, for all rows that need its figures.
 
 use indexmap::IndexMap;
 use rayon::prelude::*;
@@ -11,13 +11,13 @@ use crate::run::{Outcome, PlanError, Status};
 use crate::scenario::ScenarioError;
 use crate::{Cache, CommandError, Key, Plan, Scenario};
 
-/// A row's number in its unit, or why it has none.
+/// A row's number in its unit, or the reason why it has none.
 pub(super) type Answer = Result<f64, String>;
 
 /// The answers to the rows of `set`, in their order.
 ///
 /// # Errors
-/// A network that does not load. All else that keeps a row from an answer is its reason.
+/// A network that does not load. Everything else that keeps a row from an answer becomes its reason.
 pub(super) fn answers(set: &Set, cache: &Cache) -> Result<Vec<Answer>, CommandError> {
     let mut runs: IndexMap<String, &Row> = IndexMap::new();
     let run_of = |row: &Row| match &row.subject {
@@ -52,10 +52,10 @@ pub(super) fn answers(set: &Set, cache: &Cache) -> Result<Vec<Answer>, CommandEr
     Ok(set.rows.iter().map(answer).collect())
 }
 
-/// The figures of a run by their names, or why there are none.
+/// The figures of a run by name, or the reason why there are none.
 pub(super) type Found = Result<Map<String, Value>, String>;
 
-/// What `scenario` comes to.
+/// The figures of `scenario`.
 fn figures(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
     let plan = match planned(scenario, cache)? {
         Ok(plan) => plan,
@@ -66,7 +66,7 @@ fn figures(scenario: &Scenario, cache: &Cache) -> Result<Found, CommandError> {
     Ok(outcome.results.as_ref().map(crate::run::Results::to_json).ok_or_else(reason))
 }
 
-/// The plan of `scenario`, or why there is none.
+/// The plan of `scenario`, or the reason why there is none.
 fn planned(scenario: &Scenario, cache: &Cache) -> Result<Result<Plan, String>, CommandError> {
     match Plan::new(scenario, cache) {
         Ok(plan) => Ok(Ok(plan)),
@@ -76,18 +76,18 @@ fn planned(scenario: &Scenario, cache: &Cache) -> Result<Result<Plan, String>, C
     }
 }
 
-/// What is wrong with a scenario, without the place.
+/// The error in a scenario, without the position.
 fn words(error: &ScenarioError) -> String {
     format!("`{}`: {}", error.field, error.fault)
 }
 
-/// The largest of `batches` that the device holds; zero if it holds none.
+/// The largest of `batches` that fits the device; zero if none does.
 fn largest(scenario: &Scenario, batches: &[u64], cache: &Cache) -> Result<Found, CommandError> {
     let mut batches = batches.to_vec();
     batches.sort_unstable();
     let mut holds = 0;
     for batch in batches {
-        // It runs whether it fits or not, and says which.
+        // The run succeeds whether it fits or not, and reports which.
         let scenario = Scenario { batch, ignore_ram: true, ..scenario.clone() };
         let plan = match planned(&scenario, cache)? {
             Ok(plan) => plan,

@@ -1,5 +1,5 @@
-//! What the models of flash, of compressed memory and of reclaim say of transfers and of windows of a recording: the same code
-//! that charges a simulated phone.
+//! Answers of the models of flash, of compressed memory and of reclaim about transfers and windows of a recording, from
+//! the same code that simulates a phone.
 
 use std::collections::VecDeque;
 
@@ -13,14 +13,14 @@ use serde_json::{Map, Value, json};
 use super::answer::Found;
 use crate::measured_set::{Data, Target, Transfers, Window};
 
-/// The system whose kernel works on pages.
+/// The system whose kernel handles pages.
 const SYSTEM: &str = "android";
-/// Transfers of each thread; of deep queues, as many times their depth.
+/// Transfers per thread; for deep queues, multiplied by the depth.
 const TRANSFERS: u64 = 256;
-/// After so many looks at the load clocks have settled.
+/// The number of iterations after which the clocks have settled.
 const SETTLED: usize = 16;
 
-/// What `transfers` come to.
+/// The figures of `transfers`.
 pub(super) fn transfers(transfers: &Transfers) -> Found {
     let device = load(&transfers.device).map_err(|error| error.to_string())?;
     match transfers.target {
@@ -33,17 +33,17 @@ fn figures<const N: usize>(found: [(&str, f64); N]) -> Map<String, Value> {
     found.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect()
 }
 
-/// What transfers of some threads come to.
+/// The results of transfers by some threads.
 struct Transferred {
-    /// Of each, at depth one.
+    /// The latency of each transfer, at depth one.
     latencies: Vec<Nanos>,
-    /// All of it.
+    /// The total time.
     span: Nanos,
     bytes: f64,
 }
 
-/// Each thread issues as many transfers as its depth allows, past the page cache, until all have ended. Threads that sleep
-/// between requests let the clocks sink, down to what they are at while tasks wait.
+/// Each thread issues as many transfers as its depth allows, bypassing the page cache, until all have ended. Threads
+/// that sleep between requests let the clocks sink, at most to their level while tasks wait.
 fn flash(device: &Device, transfers: &Transfers) -> Found {
     let flash = device.flash().ok_or_else(|| format!("{} has no flash", device.id))?;
     let system = load_system(SYSTEM).map_err(|error| error.to_string())?;
@@ -54,14 +54,14 @@ fn flash(device: &Device, transfers: &Transfers) -> Found {
     for _ in 0..SETTLED {
         let commands = found.bytes / transfers.block.as_f64();
         let load = commands * driver.time(transfers.block).seconds() / found.span.seconds() * share.0;
-        // Half way each time, so that it settles.
+        // Halfway each time, so that it converges.
         share = Fraction((share.0 + Schedutil::wanted(Fraction(load)).0.max(clocks.waiting.value.0)) / 2.0);
         driver = system.driver(fastest.at(share)).in_place();
         found = transfer(&flash, transfers, driver, &system);
     }
     let bandwidth = ("bandwidth_bytes_per_s", found.bytes / found.span.seconds());
     found.latencies.sort_unstable();
-    // The driver's part is submission's.
+    // The driver's time belongs to submission.
     let Some(last) = found.latencies.get((found.latencies.len() * 99).div_ceil(100).wrapping_sub(1)) else {
         return Ok(figures([bandwidth]));
     };
@@ -92,7 +92,7 @@ fn transfer(flash: &Flash, transfers: &Transfers, driver: Driver, system: &Syste
     }
     let (one, wake_up) = (request(transfers.block, 1), system.constants.costs.wake_up.value);
     let mut begun: Vec<_> = (0..transfers.threads).map(|_| (queue.submit(start, one, driver), start)).collect();
-    // Who is awake again when.
+    // The times at which threads are awake again.
     let mut awake: VecDeque<Nanos> = VecDeque::new();
     let mut left = transfers.threads * (TRANSFERS - 1);
     loop {
@@ -113,7 +113,7 @@ fn transfer(flash: &Flash, transfers: &Transfers, driver: Driver, system: &Syste
     }
 }
 
-/// The mean latency of compressed memory, whose work is that of the cores that ask, the fastest first.
+/// The mean latency of compressed memory, whose work is done by the requesting cores, the fastest first.
 fn compressed(device: &Device, transfers: &Transfers) -> Result<f64, String> {
     let system = load_system(SYSTEM).map_err(|error| error.to_string())?;
     let speeds = speeds(device)?;
@@ -130,13 +130,13 @@ fn compressed(device: &Device, transfers: &Transfers) -> Result<f64, String> {
     Ok(asking.sum::<f64>() / transfers.threads as f64)
 }
 
-/// How fast each core runs scalar code, the fastest first; at least one.
+/// The speed of scalar code on each core, the fastest first; at least one.
 fn speeds(device: &Device) -> Result<Vec<ScalarSpeed>, String> {
     let unknown = || format!("the CoreMark of the cores of {} is not known", device.id);
     let cpu = device.cpu().ok_or_else(unknown)?;
     let mut speeds = Vec::new();
     for class in [ClusterClass::Big, ClusterClass::Middle, ClusterClass::Little] {
-        // `big` goes on into other classes.
+        // `big` may extend into other classes.
         let of_class = device.constants.cpu.iter().filter(|cluster| cluster.class == class);
         let count: f64 = of_class.map(|cluster| cluster.cores.value.0).sum();
         let one = cpu.choose(CoreSelection::Some { class, count: 1 }, Frequency::Highest).ok();
@@ -146,7 +146,7 @@ fn speeds(device: &Device) -> Result<Vec<ScalarSpeed>, String> {
     if speeds.is_empty() { Err(unknown()) } else { Ok(speeds) }
 }
 
-/// The time in which tasks wait for memory in `window`: at least one, and all that have something to do.
+/// The pressure-stall times in `window`: while at least one task waits for memory, and while all tasks with work do.
 pub(super) fn window(window: &Window) -> Found {
     let device = load(&window.device).map_err(|error| error.to_string())?;
     let system = load_system(SYSTEM).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! How far off the rows of a set are: by quantity and role, row by row, and as a picture.
+//! The errors of a set's rows: by quantity and role, row by row, and as a picture.
 
 use haversack_reports::table::three_digits;
 use haversack_reports::{Axis, Figure, Lines, Panel, Series, Stroke, Table, WidthError};
@@ -13,10 +13,10 @@ use crate::quantities::{counted, mean, median, range};
 use crate::reproduce::Cells;
 use crate::texts::{headed, text};
 
-/// A set and what the simulator says of it.
+/// A set and the simulator's answers.
 pub(super) struct Report {
     pub(super) set: Set,
-    /// One a row.
+    /// One per row.
     pub(super) answers: Vec<Answer>,
 }
 
@@ -28,7 +28,7 @@ struct Tally<'r> {
     compared: Vec<Compared<'r>>,
 }
 
-/// A row that was measured and has an answer.
+/// A measured row with an answer.
 struct Compared<'r> {
     row: &'r Row,
     measured: f64,
@@ -36,12 +36,12 @@ struct Compared<'r> {
 }
 
 impl<'r> Compared<'r> {
-    /// Nothing where it was not measured or has no answer.
+    /// `None` if it was not measured or has no answer.
     fn of(row: &'r Row, answer: &Answer) -> Option<Self> {
         Some(Self { row, measured: row.measured?, simulated: *answer.as_ref().ok()? })
     }
 
-    /// (simulated − measured) / measured; the difference where nothing was measured.
+    /// (simulated − measured) / measured; the difference if the measured value is zero.
     fn error(&self) -> f64 {
         let difference = self.simulated - self.measured;
         if self.measured == 0.0 { difference } else { difference / self.measured }
@@ -56,25 +56,25 @@ impl<'r> Compared<'r> {
     }
 }
 
-/// What tables call the quantity of a row: inference is one of its own.
+/// The name of a row's quantity in tables: inference is a separate one.
 fn quantity(row: &Row) -> String {
     let of_inference = row.scenario().is_some_and(|scenario| scenario.inference);
     format!("{}{}", row.quantity.name, if of_inference { " (inference)" } else { "" })
 }
 
 impl Tally<'_> {
-    /// The mean and the median of the errors without their signs, and the mean with them.
+    /// The mean and the median of the absolute errors, and the mean of the signed ones.
     fn errors(&self) -> [Option<f64>; 3] {
         let signed: Vec<f64> = self.compared.iter().map(Compared::error).collect();
         let sizes: Vec<f64> = signed.iter().map(|error| error.abs()).collect();
         [mean(&sizes), median(sizes), mean(&signed)]
     }
 
-    fn farthest(&self) -> Option<&Compared<'_>> {
+    fn largest(&self) -> Option<&Compared<'_>> {
         self.compared.iter().max_by(|a, b| a.error().abs().total_cmp(&b.error().abs()))
     }
 
-    /// How alike the orders of measured and simulated values are (Spearman); `None` of fewer than three.
+    /// The rank correlation of measured and simulated values (Spearman); `None` for fewer than three.
     fn rank(&self) -> Option<f64> {
         let of = |value: fn(&Compared<'_>) -> f64| ranks(self.compared.iter().map(value).collect());
         (self.compared.len() > 2).then(|| correlation(&of(|one| one.measured), &of(|one| one.simulated)))
@@ -85,17 +85,17 @@ impl Tally<'_> {
         json!({
             "what": self.quantity, "role": self.role.to_string(), "rows": self.rows, "compared": self.compared.len(),
             "mean_error": mean_error, "median_error": median_error, "bias": bias, "rank": self.rank(),
-            "farthest": self.farthest().map(|one| one.row.id.as_str()),
+            "largest": self.largest().map(|one| one.row.id.as_str()),
         })
     }
 }
 
-/// The rank of each value; equal ones share the mean of theirs.
+/// The rank of each value; equal ones share their mean rank.
 fn ranks(values: Vec<f64>) -> Vec<f64> {
     Data::new(values).ranks(RankTieBreaker::Average)
 }
 
-/// Pearson's correlation; zero where either is the same throughout.
+/// Pearson's correlation; zero if either series is constant.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let spread = a.std_dev() * b.std_dev();
     if spread > 0.0 { a.covariance(b) / spread } else { 0.0 }
@@ -106,7 +106,7 @@ impl Report {
         self.set.rows.iter().zip(&self.answers)
     }
 
-    /// By quantity, in the order of the rows, and by role.
+    /// The rows by quantity, in the order of the rows, and by role.
     fn tallies(&self) -> Vec<Tally<'_>> {
         let names: IndexSet<String> = self.set.rows.iter().map(quantity).collect();
         let tally = |name: &String, role: Role| {
@@ -118,19 +118,19 @@ impl Report {
         all.filter(|tally| tally.rows > 0).collect()
     }
 
-    /// For people: a line a quantity and role, and what has no answer.
+    /// The report as text: one line per quantity and role, and the rows without an answer.
     pub(super) fn text(&self) -> String {
-        let farthest = |tally: &Tally<'_>| match tally.farthest() {
-            Some(farthest) => farthest.words(),
+        let largest = |tally: &Tally<'_>| match tally.largest() {
+            Some(largest) => largest.words(),
             None if tally.role == Role::Withheld => "predicted".to_owned(),
             None => String::new(),
         };
         let mut answer = self.json();
-        answer["farthest"] = self.tallies().iter().map(farthest).collect();
+        answer["largest"] = self.tallies().iter().map(largest).collect();
         text(include_str!("../../texts/validate.txt"), &answer) + &self.unanswered()
     }
 
-    /// The reasons of rows without an answer, each once.
+    /// The reasons of rows without an answer, without duplicates.
     fn unanswered(&self) -> String {
         let mut reasons: IndexMap<&str, Vec<&str>> = IndexMap::new();
         for (row, answer) in self.rows() {
@@ -145,7 +145,7 @@ impl Report {
         reasons.into_iter().map(line).collect()
     }
 
-    /// For programs.
+    /// The report as JSON.
     pub(super) fn json(&self) -> Value {
         let mut about = about(&self.set);
         let row = |(row, answer): (&Row, &Answer)| {
@@ -160,14 +160,14 @@ impl Report {
         about
     }
 
-    /// What was simulated against what was measured, a panel a quantity; `None` where nothing was compared.
+    /// Simulated against measured values, one panel per quantity; `None` if nothing was compared.
     pub(super) fn picture(&self) -> Option<Figure> {
         let panels = self.panels();
         let figure = Figure::new(self.set.title.as_str()).note(format!("measured: {}", self.set.source));
         (!panels.is_empty()).then(|| panels.into_iter().fold(figure, Figure::panel))
     }
 
-    /// A panel for each quantity of which a row was compared.
+    /// A panel for each quantity with a compared row.
     fn panels(&self) -> Vec<Panel> {
         let tallies: Vec<Tally<'_>> = self.tallies().into_iter().filter(|tally| !tally.compared.is_empty()).collect();
         let mut names: Vec<&str> = tallies.iter().map(|tally| tally.quantity.as_str()).collect();
@@ -175,7 +175,7 @@ impl Report {
         names.iter().map(|name| panel(tallies.iter().filter(|tally| tally.quantity == *name))).collect()
     }
 
-    /// The first of its quantities, with the set's name; `None` where nothing was compared.
+    /// The panel of the first quantity, with the set's name; `None` if nothing was compared.
     pub(super) fn glance(&self) -> Option<Panel> {
         let panel = self.panels().into_iter().next()?;
         let title = format!("{}, {}", self.set.name, panel.title.as_deref().unwrap_or_default());
@@ -183,11 +183,11 @@ impl Report {
     }
 }
 
-/// A panel of one quantity: a mark a row, and the line on which both are the same.
+/// The panel of one quantity: a mark per row, and the line where both values are equal.
 fn panel<'t>(tallies: impl Iterator<Item = &'t Tally<'t>>) -> Panel {
     let (mut lines, mut all, mut title, mut unit) = (Lines::new(), Vec::new(), "", "");
     for tally in tallies {
-        // A logarithm shows nothing at or below zero.
+        // A logarithmic axis cannot show values at or below zero.
         let shown: Vec<&Compared<'_>> =
             tally.compared.iter().filter(|one| one.measured > 0.0 && one.simulated > 0.0).collect();
         let points: Vec<(f64, f64)> = shown.iter().map(|one| (one.measured, one.simulated)).collect();
@@ -203,7 +203,7 @@ fn panel<'t>(tallies: impl Iterator<Item = &'t Tally<'t>>) -> Panel {
     Panel::new(lines).title(title).x(axis("measured")).y(axis("simulated"))
 }
 
-/// The error of a row; `None` where it was not measured or has no answer.
+/// The error of a row; `None` if it was not measured or has no answer.
 fn error(row: &Row, answer: &Answer) -> Option<f64> {
     Compared::of(row, answer).map(|one| one.error())
 }
@@ -225,7 +225,7 @@ pub(super) fn table(reports: &[Report]) -> Result<Table, WidthError> {
     Ok(table)
 }
 
-/// How far off the rows of all sets are, by quantity and role.
+/// The errors of the rows of all sets, by quantity and role.
 ///
 /// # Errors
 /// None: every row has a cell for each column.
@@ -240,13 +240,13 @@ pub(super) fn errors(reports: &[Report]) -> Result<Table, WidthError> {
     Ok(table)
 }
 
-/// What a set is of.
+/// A description of a set.
 pub(super) fn about(set: &Set) -> Value {
     let kind: &str = set.kind.into();
     json!({ "set": set.name, "kind": kind, "title": set.title, "source": set.source, "method": set.method })
 }
 
-/// The sets, a line each.
+/// The sets, one per line.
 pub(super) fn list(sets: &[Set]) -> String {
     let mut table = headed("¦¦");
     for Set { name, title, rows, .. } in sets {

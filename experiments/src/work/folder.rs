@@ -1,9 +1,10 @@
-//! The folder that a command writes its results to: it belongs to one command and one specification.
+//! The folder to which a command writes its results: it belongs to one command and one specification.
 //!
-//! `run.json` names both (what was asked, and the seed; neither version, jobs nor digests), says which build of the program
-//! wrote it, whose work no other build resumes, and lists what was written.
-//! The same again replaces its own files; whoever asks for something else is refused, or deletes what is listed and
-//! nothing else. The lock on `.lock` is the operating system's: it goes with its process, however that ends.
+//! `run.json` identifies both (the specification and the seed, but neither version, jobs nor digests), names the build
+//! of the program that wrote it (another build does not resume its work), and lists the files written. Running the same
+//! command again replaces its own files; another command or specification is refused, or, with `--overwrite`, deletes
+//! the listed files and nothing else. `.lock` is locked through the operating system, which releases the lock when the
+//! process ends, in whatever way.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -18,27 +19,27 @@ use serde_json::{Map, Value};
 use crate::limits::{FLAGS, beyond};
 use crate::{CommandError, Result};
 
-/// Where long work goes, and how it is done.
+/// Output folder and execution of long work.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WorkOptions {
-    /// The folder to write to
+    /// Output folder
     #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
-    /// Goes on where the same command was stopped or killed, and keeps what it has finished
+    /// Resume a stopped or killed run of the same command, keeping its finished parts
     #[arg(long)]
     pub resume: bool,
-    /// Deletes what the folder lists of another command or specification
+    /// Delete the listed files of another command or specification from the folder
     #[arg(long)]
     pub overwrite: bool,
-    /// Parts that run at once [default: one a processor]
+    /// Number of parallel parts [default: number of CPUs]
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
 }
 
-/// As many threads as parts run at once, or one a processor.
+/// A pool with one thread per parallel part, by default one per CPU.
 ///
 /// # Errors
-/// More of them than anybody has, threads that cannot be started.
+/// Too many threads, or threads that cannot be started.
 pub(crate) fn pool(jobs: Option<NonZeroUsize>) -> Result<ThreadPool> {
     let beyond = jobs.and_then(|jobs| beyond(FLAGS, "jobs", &jobs.to_string()));
     beyond.map_or(Ok(()), |message| Err(CommandError::input(format!("jobs: {message}"))))?;
@@ -46,32 +47,32 @@ pub(crate) fn pool(jobs: Option<NonZeroUsize>) -> Result<ThreadPool> {
     builder.build().map_err(|error| CommandError::failed(format!("cannot start the threads: {error}")))
 }
 
-/// What `merge` is asked for.
+/// The options of `merge`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "Example:\n  haversack merge part1 part2 --out whole")]
 pub struct MergeOptions {
-    /// The folders of all shards of one sweep, reproduction or federation
+    /// Folders of all shards of one sweep, reproduction or federation
     #[arg(value_name = "DIR", required = true)]
     pub shards: Vec<PathBuf>,
-    /// The folder to write to
+    /// Output folder
     #[arg(long, value_name = "DIR", default_value = "out")]
     pub out: PathBuf,
-    /// Deletes what the folder lists of another command or specification
+    /// Delete the listed files of another command or specification from the folder
     #[arg(long)]
     pub overwrite: bool,
 }
 
-/// The record of what a folder holds.
+/// The record of a folder's contents.
 pub const RECORD: &str = "run.json";
 const LOCK: &str = ".lock";
-/// The key of the record that says which build of the program wrote it.
+/// The record's key for the build of the program that wrote it.
 pub(super) const BUILD: &str = "build";
-/// This build: a digest of what it is made of.
+/// A digest of this build's sources.
 pub(crate) const THIS_BUILD: &str = env!("HAVERSACK_BUILD");
-/// The key of the record that lists the files.
+/// The record's key for the list of files.
 pub const OUTPUTS: &str = "outputs";
 
-/// No room for its files is a failure of the run, all else is wrong input.
+/// A full disk is a failure of the run, all other errors are wrong input.
 fn refused(error: FileError) -> CommandError {
     let kind = error.source.kind();
     if matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge | io::ErrorKind::QuotaExceeded) {
@@ -80,26 +81,26 @@ fn refused(error: FileError) -> CommandError {
     CommandError::input(error)
 }
 
-/// A folder that is this process's own until it is dropped.
+/// A folder that this process has locked, until it is dropped.
 #[derive(Debug)]
 pub struct OutputFolder {
     root: PathBuf,
-    /// Its record as it is; that of its owner if there is none yet.
+    /// Its current record; that of its owner if there is none yet.
     own: Map<String, Value>,
-    /// What the record lists from before.
+    /// The files listed in an earlier record.
     listed: Vec<String>,
     _lock: File,
 }
 
 impl OutputFolder {
-    /// Makes the folder, or takes one that belongs to `owner`: the keys and values of its record that say who asks for
-    /// what. A value of null is a key that the record has not got. Of the `files` that may be written, `pareto*` stands for
-    /// all pictures whose names begin so.
+    /// Creates the folder, or takes one that belongs to `owner`: the keys and values of the record that identify the
+    /// command and its specification. A null value is a key that the record does not have. In the `files` that may be
+    /// written, `pareto*` matches all pictures whose names begin so.
     ///
     /// # Errors
-    /// A folder that holds the results of another command or specification, or such files of which no record tells; a link in
-    /// their place; a folder to which another process writes, or that cannot be made, locked or written. Nothing is deleted
-    /// from a folder that is refused.
+    /// A folder with the results of another command or specification, or with such files but without a record of them;
+    /// a link under one of these names; a folder that another process writes to, or that cannot be created, locked or
+    /// written. Nothing is deleted from a refused folder.
     pub fn claim(root: &Path, owner: &Map<String, Value>, overwrite: bool, files: &[impl AsRef<str>]) -> Result<Self> {
         create_folder(root).map_err(refused)?;
         let is_link = |name: &&str| root.join(name).is_symlink();
@@ -141,8 +142,8 @@ impl OutputFolder {
         Ok(Self { root: root.to_path_buf(), own, listed, _lock: lock })
     }
 
-    /// Writing begins, of the files `working`, some of which a run that is cut off leaves behind: the folder is its all the
-    /// same. The record takes the keys of `more`, too.
+    /// Marks the beginning of writing: the files `working` may remain if the run is interrupted, and still belong to
+    /// this owner. Adds the keys of `more` to the record.
     ///
     /// # Errors
     /// A record that cannot be written.
@@ -158,10 +159,10 @@ impl OutputFolder {
         Ok(())
     }
 
-    /// Whether work is to be resumed, and may be: that of another build begins anew.
+    /// Whether work is to be resumed, and can be: work of another build starts over.
     ///
     /// # Errors
-    /// The work of another build that is not to be overwritten.
+    /// Work of another build that may not be overwritten.
     pub(crate) fn goes_on(&self, WorkOptions { resume, overwrite, .. }: &WorkOptions) -> Result<bool> {
         let by = self.own.get(BUILD).and_then(Value::as_str);
         let is_other = *resume && !self.listed.is_empty() && by != Some(THIS_BUILD);
@@ -175,22 +176,22 @@ impl OutputFolder {
         Ok(*resume && !is_other)
     }
 
-    /// The texts that the record has under `key` in a list; none if it has no such list.
+    /// The texts of the list under `key` in the record; empty without such a list.
     pub fn recorded(&self, key: &str) -> Vec<String> {
         texts(self.own.get(key))
     }
 
-    /// Whether the file is there and the record lists it: all else that was made with it is there, too.
+    /// Whether the file exists and the record lists it; then all other files that were made with it exist, too.
     pub fn holds(&self, name: &str) -> bool {
         self.listed.iter().any(|listed| listed == name) && self.path(name).is_file()
     }
 
-    /// Where the file of that name lies.
+    /// The path of the file with this name.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
-    /// Writes the record, which lists `outputs`, and deletes what an earlier record listed beside them.
+    /// Writes the record, which lists `outputs`, and deletes other files that an earlier record listed.
     ///
     /// # Errors
     /// A file that cannot be written or deleted.
@@ -201,7 +202,7 @@ impl OutputFolder {
     }
 }
 
-/// The command whose results `folder` holds, as far as its record says.
+/// The command whose results are in `folder`, according to its record.
 pub fn command_of(folder: &Path) -> Option<String> {
     let record = read(&folder.join(RECORD)).ok()??;
     record.get("command").and_then(Value::as_str).map(str::to_owned)
@@ -212,13 +213,13 @@ pub fn outputs_of(folder: &Path) -> Vec<String> {
     let record = read(&folder.join(RECORD)).ok().flatten();
     texts(record.as_ref().and_then(|record| record.get(OUTPUTS)))
 }
-/// The texts of a list; none of what is none.
+/// The texts of a list; empty for any other value.
 fn texts(list: Option<&Value>) -> Vec<String> {
     let texts = list.and_then(Value::as_array).into_iter().flatten();
     texts.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// The names of those of `files` that lie in the folder.
+/// The names of those of `files` that exist in the folder.
 fn names(root: &Path, files: &[impl AsRef<str>]) -> Vec<String> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let entries: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
@@ -253,7 +254,7 @@ fn lock(root: &Path) -> Result<File> {
     }
 }
 
-/// The record, if there is one; one that is no JSON is nobody's.
+/// The record, if there is one; an unreadable record means the folder is not ours.
 fn read(path: &Path) -> Result<Option<Value>, FileError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(serde_json::from_str(&text).unwrap_or(Value::Null))),
@@ -270,7 +271,7 @@ fn write(path: &Path, mut record: Map<String, Value>, outputs: &[String]) -> Res
     write_atomically(path, format!("{:#}\n", Value::Object(record)).as_bytes()).map_err(refused)
 }
 
-/// Deletes a listed file, unless its name leads out of the folder; one that is gone already is fine.
+/// Deletes a listed file, unless its name leads out of the folder; a missing file is not an error.
 fn remove(root: &Path, name: &str) -> Result<()> {
     let inside = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     let path = root.join(name);
@@ -333,7 +334,7 @@ mod tests {
         drop(claim(root, 2, true).unwrap());
         assert_eq!(names(root), [".lock", "mine", "run.json"]);
         assert!(top.path().join("outside").exists());
-        // It is the other's now, though nothing was recorded: a run that is cut off has its folder.
+        // It belongs to the other owner now, even without a full record: an interrupted run keeps its folder.
         assert!(claim(root, 1, false).unwrap_err().to_string().contains("holds the results of"));
     }
 

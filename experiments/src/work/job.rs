@@ -16,29 +16,30 @@ use crate::output::note;
 use crate::progress::{Amount, Progress, Stopped};
 use crate::{CommandError, Result, interrupt};
 
-/// Long work in parts, of which each is one step or several.
+/// Long work in parts, each of one or several steps.
 pub(crate) trait Job: Sync {
-    /// What a part comes to beside its row in the log.
+    /// The result of a part, in addition to its row in the log.
     type Out: Send;
-    /// What all of it comes to beside its files.
+    /// The result of all parts, in addition to the files.
     type Report;
-    /// What a person calls the work: "sweep".
+    /// The work's name in messages: "sweep".
     const NAME: &'static str;
-    /// The steps that are counted, in the plural: "runs".
+    /// The name of the counted steps, in the plural: "runs".
     const THINGS: &'static str;
     /// The name of the log in the folder.
     const LOG: &'static str;
-    /// All that may be written: see [`OutputFolder::claim`].
+    /// All files that may be written: see [`OutputFolder::claim`].
     const FILES: &'static [&'static str];
-    /// Whether one part follows the other, each with all threads, and says itself when its input is right.
+    /// Whether parts run one after the other, each on all threads, and call [`Steps::begin`] once
+    /// their input is checked.
     const IN_TURN: bool = false;
 
-    /// The files that a run that is cut off may leave behind.
+    /// The files that an interrupted run may leave behind.
     fn working(&self) -> Vec<String> {
         vec![Self::LOG.to_owned()]
     }
 
-    /// What the record says from the beginning on, beside whose the folder is.
+    /// Keys of the record from the beginning on, in addition to its owner.
     fn more(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -51,12 +52,12 @@ pub(crate) trait Job: Sync {
         1
     }
 
-    /// What a person calls a part, where some take much longer than others.
+    /// The name of a part in messages, if some take much longer than others.
     fn name(&self, _part: u64) -> Option<String> {
         None
     }
 
-    /// How many steps of a part the log holds.
+    /// The number of steps of a part that are in the log.
     ///
     /// # Errors
     /// A log that cannot be read.
@@ -64,12 +65,12 @@ pub(crate) trait Job: Sync {
         Ok(u64::from(log.holds(part)))
     }
 
-    /// Whether nothing is left to do of a part of which so many steps are in the log.
+    /// Whether a part with `before` steps in the log is complete.
     fn is_done(&self, part: u64, before: u64) -> bool {
         before >= self.steps(part)
     }
 
-    /// Whether the folder holds all results of this very work.
+    /// Whether the folder contains all results of this work.
     ///
     /// # Errors
     /// A log or a record that cannot be read.
@@ -77,38 +78,38 @@ pub(crate) trait Job: Sync {
         Ok(false)
     }
 
-    /// Whether what the log holds has come to results.
+    /// Whether the rows in the log already led to results.
     fn has_results(&self, _folder: &OutputFolder) -> bool {
         false
     }
 
-    /// Runs a part from where the log has it.
+    /// Runs a part from its state in the log.
     ///
     /// # Errors
-    /// What stops all work.
+    /// An error that stops all work.
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Self::Out>;
 
-    /// Writes the files from all rows and from what parts that were not done before have come to, in their order.
+    /// Writes the files from all rows and from the results of the parts that were run, in their order.
     ///
     /// # Errors
     /// A file that cannot be written or read.
     fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Self::Out>) -> Result<Self::Report>;
 }
 
-/// Whose a folder is, and all that the rows of its log depend on.
+/// The identity of a folder, and everything that the rows of its log depend on.
 pub(crate) struct Whose {
-    /// Who asks for what: see [`OutputFolder::claim`].
+    /// The command and its specification: see [`OutputFolder::claim`].
     pub(crate) owner: Map<String, Value>,
-    /// Another text is another log.
+    /// The dependencies of the log's rows; a log with other dependencies is not used.
     pub(crate) of: String,
 }
 
-/// Does the work of `job`, or goes on with it; `None` where the folder holds all of it already. `command` goes on where it is
-/// stopped.
+/// Does the work of `job`, or resumes it; `None` if the folder already contains all of it. `command` resumes
+/// it if it is stopped.
 ///
 /// # Errors
-/// A folder that belongs to something else, a log of something else; what parts fail with; Ctrl-C. What was done by then is in
-/// the log.
+/// A folder that belongs to another owner, a log with other dependencies; errors of parts; Ctrl-C. Work done until
+/// then is in the log.
 pub(crate) fn work_on<J: Job>(
     job: &J,
     whose: &Whose,
@@ -130,10 +131,10 @@ pub(crate) fn work_on<J: Job>(
     go_on(job, folder, &log, command).map(Some)
 }
 
-/// Does what is left of `job` in its folder and its log.
+/// Does the remaining work of `job` in its folder and its log.
 ///
 /// # Errors
-/// As [`work_on`], but for the folder and the log.
+/// As [`work_on`], except for the folder and the log.
 pub(crate) fn go_on<J: Job>(job: &J, folder: OutputFolder, log: &Log, command: String) -> Result<J::Report> {
     let (mut before, mut parts) = (0, Vec::new());
     for part in job.parts() {
@@ -161,7 +162,7 @@ pub(crate) fn go_on<J: Job>(job: &J, folder: OutputFolder, log: &Log, command: S
         let _running = job.name(part).map(|name| tally.progress.runs(name));
         job.run(part, &Steps { part, begin: &begin, log, tally: &tally, before, taken: AtomicU64::new(0) })
     };
-    // One after the other, or as many at once as there are threads, until one fails.
+    // One after the other, or in parallel on all threads, until one fails.
     let outs: Result<Vec<J::Out>> =
         if J::IN_TURN { parts.into_iter().map(run).collect() } else { parts.into_par_iter().map(run).collect() };
     let report = outs.and_then(|outs| {
@@ -177,13 +178,13 @@ pub(crate) struct Steps<'a> {
     begin: &'a (dyn Fn() -> Result<()> + Sync),
     log: &'a Log,
     tally: &'a Tally,
-    /// Steps that were done before, and those that this process has taken.
+    /// Steps done by earlier processes, and those that this process has taken.
     before: u64,
     taken: AtomicU64,
 }
 
 impl Steps<'_> {
-    /// Nothing is wrong with the input of the part, and writing begins: for work that is done in turn.
+    /// Marks the input of the part as valid and begins writing: for parts that run one after the other.
     ///
     /// # Errors
     /// A folder that cannot be written.
@@ -191,7 +192,7 @@ impl Steps<'_> {
         (self.begin)()
     }
 
-    /// Where the part was left.
+    /// The last row of the part.
     ///
     /// # Errors
     /// A log that cannot be read.
@@ -199,7 +200,7 @@ impl Steps<'_> {
         self.log.get(self.part)
     }
 
-    /// The part goes on from `row`.
+    /// Stores `row`, from which the part can be resumed.
     ///
     /// # Errors
     /// A log that cannot be written.
@@ -207,7 +208,7 @@ impl Steps<'_> {
         self.log.append(self.part, row)
     }
 
-    /// One more step is done; one that was done before does not count again.
+    /// Counts one step; a step that an earlier process has done is not counted again.
     pub(crate) fn step(&self) {
         if self.taken.fetch_add(1, Ordering::Relaxed) >= self.before {
             self.tally.done.fetch_add(1, Ordering::Relaxed);
@@ -216,7 +217,7 @@ impl Steps<'_> {
     }
 }
 
-/// How far work has come, and how it goes on.
+/// The progress of the work, and how to resume it.
 pub(crate) struct Tally {
     progress: Progress,
     things: &'static str,
@@ -226,7 +227,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// What to say if it ends here.
+    /// The message if it ends here.
     pub(crate) fn so_far(&self) -> Stopped {
         let done = self.done.load(Ordering::Relaxed);
         Stopped { done, all: self.all, things: self.things, command: self.command.clone() }

@@ -1,8 +1,8 @@
-//! Rows of what is done, on the disc as they come, so that work that was killed goes on.
+//! A log on disk with a row for each finished part, written as they come, so that killed work can be resumed.
 //!
-//! The first line names the format and the digest of what the work is of. Each other line is the checksum of what follows, the
-//! key of a part, and a row as JSON; a later row of a part takes the place of the one before. A line that was cut off at the
-//! end is dropped. Memory holds where the line of each part is, and nothing else of it.
+//! The first line contains the format and a digest of what the rows depend on. Each other line contains the checksum of
+//! the rest, the key of a part, and a row as JSON; a later row of a part replaces the earlier one. A truncated last
+//! line is dropped. Only the position of each part's line is in memory.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -20,11 +20,11 @@ use serde::de::DeserializeOwned;
 use super::folder::THIS_BUILD;
 use crate::{CommandError, Result};
 
-/// Another number is another format.
+/// The number is increased with every change of the format.
 const FORMAT: &str = "haversack log 1";
-/// Bytes that are read at once: about two rows of a sweep.
+/// Bytes per read: about two rows of a sweep.
 const READ: usize = 2048;
-/// Bytes of rows that others have taken the place of, below which the file is never written anew.
+/// The file is compacted only if its replaced rows exceed this many bytes.
 const STALE: u64 = 1 << 20;
 
 /// The log of one piece of work.
@@ -39,16 +39,16 @@ pub(crate) struct Log {
 struct State {
     /// `None` until something is written.
     file: Option<File>,
-    /// Where the file ends.
+    /// The end of the file.
     end: u64,
-    /// Where the line of each part is.
+    /// The position of each part's line.
     lines: BTreeMap<u64, Range<u64>>,
     /// The bytes of these lines.
     live: u64,
 }
 
 impl State {
-    /// The line of `key` now takes the `length` bytes at the end.
+    /// Records that the line of `key` is now the `length` bytes at the end.
     fn put(&mut self, key: u64, length: u64) {
         let line = self.end..self.end + length;
         self.end = line.end;
@@ -60,11 +60,11 @@ impl State {
 }
 
 impl Log {
-    /// The log at `path` of the work that `of` describes; with `resume` what it holds is kept, otherwise it begins anew with
-    /// what is written first.
+    /// Opens the log at `path` of work with the dependencies `of`; with `resume` its rows are kept, otherwise the first
+    /// write replaces it.
     ///
     /// # Errors
-    /// A log to go on from that is damaged or of something else; it is left as it is.
+    /// A log to resume from that is damaged or has other dependencies; the file is not changed.
     pub(crate) fn open(path: PathBuf, of: &str, resume: bool) -> Result<Self> {
         let head = format!("{FORMAT} {}\n", digest(&format!("{THIS_BUILD} {of}")));
         let state = if resume && path.is_file() { read(&path, &head) } else { Ok(State::default()) };
@@ -74,12 +74,12 @@ impl Log {
         Ok(Self { path, head, state: Mutex::new(state) })
     }
 
-    /// The key of what has a name.
+    /// The key of a name.
     pub(crate) fn key(name: &str) -> u64 {
         u64::from_str_radix(&digest(name), 16).unwrap_or_default()
     }
 
-    /// Puts the tidy logs at `from`, whose parts come one after the other, together at `to`; none where there are none.
+    /// Concatenates the compacted logs at `from`, whose parts follow each other, to `to`; writes nothing without logs.
     pub(crate) fn join(from: &[PathBuf], to: &Path) -> Result<()> {
         let mut whole = Vec::new();
         for path in from {
@@ -98,7 +98,7 @@ impl Log {
         Ok(())
     }
 
-    /// Whether there is no row.
+    /// Whether the log has no rows.
     pub(crate) fn is_empty(&self) -> bool {
         self.lock().lines.is_empty()
     }
@@ -113,7 +113,7 @@ impl Log {
         Ok(self.rows(key..=key)?.pop())
     }
 
-    /// The rows of `keys`, by key; those that are not there are left out.
+    /// The rows of `keys`, by key; missing ones are left out.
     pub(crate) fn rows<T: DeserializeOwned>(&self, keys: impl RangeBounds<u64>) -> Result<Vec<T>> {
         let failed = |error: io::Error| self.failure("read", &error);
         let lines: Vec<Range<u64>> = self.lock().lines.range(keys).map(|(_, line)| line.clone()).collect();
@@ -134,20 +134,20 @@ impl Log {
         Ok(rows)
     }
 
-    /// Puts the log on the disc, with the rows that are kept and no half of one.
+    /// Writes the log to disk, with the rows that are kept and without a truncated one.
     pub(crate) fn begin(&self) -> Result<()> {
         let begun = self.begun(&mut self.lock()).map(drop);
         begun.map_err(|error| self.failure("write", &error))
     }
 
-    /// Takes note of what has become of `key`.
+    /// Appends a row of `key`.
     pub(crate) fn append(&self, key: u64, row: &impl Serialize) -> Result<()> {
         let content = format!("{key} {}", serde_json::to_string(row).map_err(CommandError::failed)?);
         let line = format!("{} {content}\n", digest(&content));
         let mut state = self.lock();
         let written = self.begun(&mut state).and_then(|file| file.write_all(line.as_bytes()));
         if let Err(error) = written {
-            // Half a line may be there, which goes before anything else is written.
+            // A partial line may remain, which is removed before anything else is written.
             state.file = None;
             return Err(self.failure("write", &error));
         }
@@ -155,12 +155,12 @@ impl Log {
         if state.end - state.live > STALE.max(4 * state.live) { self.rewrite(&mut state) } else { Ok(()) }
     }
 
-    /// Writes the log anew with the last row of each part, by key: the same bytes however often the work was cut off.
+    /// Compacts the log to the last row of each part, by key: the bytes are the same even if the work was interrupted.
     pub(crate) fn tidy(&self) -> Result<()> {
         self.rewrite(&mut self.lock())
     }
 
-    /// The file, with nothing behind its last whole line.
+    /// The file, truncated after its last complete line.
     fn begun<'s>(&self, state: &'s mut State) -> io::Result<&'s mut File> {
         let file = match state.file.take() {
             Some(file) => file,
@@ -203,7 +203,7 @@ impl Log {
     }
 }
 
-/// Finds the whole lines of the log at `path`, whose first is `head`.
+/// Finds the complete lines of the log at `path`, which begins with `head`.
 fn read(path: &Path, head: &str) -> Result<State, String> {
     let failed = |error: io::Error| format!("cannot be read: {error}");
     let mut reader = BufReader::new(File::open(path).map_err(failed)?);
@@ -236,18 +236,18 @@ fn checked(line: &[u8]) -> Option<u64> {
     if sum == digest(content) { key.parse().ok() } else { None }
 }
 
-/// Lists of numbers as the hexadecimal digits of their bytes: short, and the same bits when they come back.
+/// Lists of numbers as the hexadecimal digits of their bytes: short, and bit-exact when read back.
 pub(crate) mod bits {
     use std::fmt::Write as _;
 
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// A number as its bytes, the lowest first.
+    /// A number as little-endian bytes.
     pub(crate) trait Bits: Copy {
         /// Appends its bytes.
         fn write(self, bytes: &mut Vec<u8>);
-        /// All numbers of `bytes`; `None` where some are left over.
+        /// All numbers of `bytes`; `None` if bytes are left over.
         fn read(bytes: &[u8]) -> Option<Vec<Self>>;
     }
 
@@ -329,7 +329,7 @@ mod tests {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let [one, two] = folders.each_ref().map(|folder| open(folder.path(), "a").unwrap());
         [(1, "b"), (0, "a")].iter().for_each(|(key, row)| one.append(*key, row).unwrap());
-        // More than what may be stale: it is written anew on the way.
+        // More than the permitted stale bytes: the file is compacted in between.
         let long = "x".repeat(STALE as usize);
         (0..7).for_each(|_| two.append(0, &long).unwrap());
         [(0, "a"), (1, "c"), (1, "b")].iter().for_each(|(key, row)| two.append(*key, row).unwrap());
@@ -368,7 +368,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, &bytes).unwrap();
-            // Without its end the last row is one that was cut off.
+            // Without its end, the last row counts as truncated.
             let is_end = bit / 8 == whole.len() - 1;
             let found = open(folder.path(), "a").and_then(|log| rows(&log));
             assert!(if is_end { found.unwrap() == all[..2] } else { found.is_err() }, "bit {bit}");

@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use super::folder::{BUILD, OUTPUTS, RECORD, THIS_BUILD, outputs_of};
 use crate::{CommandError, Result};
 
-/// The `part`-th of `parts` parts, from one: of a sweep a range of run numbers, of a reproduction artefacts by turns.
+/// The `part`-th of `parts` parts, from one: a range of run numbers of a sweep, or every `parts`-th artefact
+/// of a reproduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     part: u64,
@@ -24,7 +25,7 @@ impl Shard {
         end(self.part - 1)..end(self.part)
     }
 
-    /// Whether what stands at `place`, from zero, is this part's where parts take turns.
+    /// Whether the item at `place`, from zero, belongs to this part if parts take turns.
     pub const fn is_turn(self, place: usize) -> bool {
         place as u64 % self.parts == self.part - 1
     }
@@ -48,7 +49,8 @@ impl fmt::Display for Shard {
     }
 }
 
-/// The place on each of several axes, of these lengths, of the combination numbered `number`: the first varies slowest.
+/// The index on each of several axes, of these lengths, for the combination numbered `number`: the
+/// first varies slowest.
 pub(crate) fn places(number: usize, lengths: impl DoubleEndedIterator<Item = usize>) -> Vec<usize> {
     let mut rest = number;
     let place = |length: usize| {
@@ -61,22 +63,22 @@ pub(crate) fn places(number: usize, lengths: impl DoubleEndedIterator<Item = usi
     places
 }
 
-/// A folder, and the numbers of the parts that it holds.
+/// A folder, and the numbers of the parts that it contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part<'f> {
     /// The numbers.
     pub(crate) runs: Range<u64>,
     /// The folder.
     pub(crate) folder: &'f Path,
-    /// Whether it is a shard, and not all of the work.
+    /// Whether it is a shard, not all of the work.
     pub(crate) is_shard: bool,
 }
 
-/// What the shards in `folders` are of together, and those that hold anything, in order. A part of it is a `thing`, and all
-/// of it a `whole`.
+/// The common identity of the shards in `folders`, and those that are not empty, in order. In errors, one run is a
+/// `thing`, and all of the work a `whole`.
 ///
 /// # Errors
-/// A folder that holds nothing finished, shards of different things, parts that are missing or there twice.
+/// A folder without finished work, shards of different work, missing or duplicate parts.
 pub(crate) fn shards_of<'f>(folders: &'f [PathBuf], thing: &str, whole: &str) -> Result<(Identity, Vec<Part<'f>>)> {
     let identity = Identity::of_all(folders)?;
     let runs = identity.runs().max(1);
@@ -88,7 +90,7 @@ pub(crate) fn shards_of<'f>(folders: &'f [PathBuf], thing: &str, whole: &str) ->
     Ok((identity, in_order(parts, runs, thing, whole)?))
 }
 
-/// The parts that hold anything, in order; together they hold `runs`.
+/// The parts that are not empty, in order; together they contain all `runs`.
 fn in_order<'f>(mut parts: Vec<Part<'f>>, runs: u64, thing: &str, whole: &str) -> Result<Vec<Part<'f>>> {
     parts.retain(|part| !part.runs.is_empty());
     parts.sort_by_key(|part| part.runs.start);
@@ -110,10 +112,10 @@ fn in_order<'f>(mut parts: Vec<Part<'f>>, runs: u64, thing: &str, whole: &str) -
     if next < runs { missing(next, runs) } else { Ok(parts) }
 }
 
-/// What results are of. Two pieces of work whose identities are equal have the same results.
+/// The identity of results. Two pieces of work with equal identities have the same results.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Identity {
-    /// All but the shard.
+    /// Everything except the shard.
     whole: Map<String, Value>,
     shard: Option<String>,
 }
@@ -127,7 +129,7 @@ impl Identity {
         Self { whole, shard: shard.map(|shard| shard.to_string()) }
     }
 
-    /// What the shards in `folders` are of, all together.
+    /// The common identity of the shards in `folders`.
     ///
     /// # Errors
     /// A folder without a record, or shards of different sweeps.
@@ -151,10 +153,10 @@ impl Identity {
         Ok(whole.ok_or_else(nothing)?.0)
     }
 
-    /// The identity of a shard that has come to its end.
+    /// The identity of a finished shard.
     fn read_finished(folder: &Path) -> Result<Self> {
         let path = folder.join(RECORD);
-        // What was cut off has no table yet; what has no runs has no files.
+        // Interrupted work has no table yet; work without runs has no files.
         let outputs = outputs_of(folder);
         let is_cut_off = !outputs.is_empty() && !outputs.iter().any(|name| name.ends_with(".parquet"));
         if is_cut_off || folder.is_dir() && !path.exists() {
@@ -164,7 +166,7 @@ impl Identity {
         Self::read(&path)
     }
 
-    /// The first thing that another identity has otherwise.
+    /// The first difference to another identity.
     fn difference(&self, other: &Self) -> String {
         let differs = |own: &Map<String, Value>, other: &Map<String, Value>| {
             let mut keys = own.keys().chain(other.keys());
@@ -194,7 +196,7 @@ impl Identity {
         Self::parse(&text).ok_or_else(|| failed("not the record of a sweep".to_owned()))
     }
 
-    /// Whether the file at `path` is there and says the same.
+    /// Whether the file at `path` exists and has the same identity.
     pub(crate) fn is_of(&self, path: &Path) -> bool {
         std::fs::read_to_string(path).is_ok_and(|text| Self::parse(&text).as_ref() == Some(self))
     }
@@ -218,7 +220,7 @@ impl Identity {
         map
     }
 
-    /// What of the record says whose the folder is.
+    /// The part of the record that identifies the folder.
     pub(crate) fn owner(&self) -> Map<String, Value> {
         let record = self.record();
         let keys = ["command", "specification", SHARD];

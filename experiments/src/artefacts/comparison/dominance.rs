@@ -1,5 +1,5 @@
-//! `mincut` against each paper's policy, as it is shipped and with its own parameters tuned, among runs whose gradients
-//! are as faithful.
+//! Compares `mincut` with each paper's policy, both as shipped and with its parameters tuned, among runs with
+//! equally faithful gradients.
 
 use haversack_policies::{Entry, registry};
 use haversack_reports::figure::Stack;
@@ -12,20 +12,20 @@ use crate::tune::{Tuned, tuned};
 /// Machines: a device and a stack.
 const MACHINES: [(&str, &str); 3] =
     [("galaxy-s10", "sage-opencl"), ("rtx-3090", "pytorch-cuda"), ("server-core", "pytorch-cpu")];
-/// Networks and samples of a mini-batch.
+/// Networks and mini-batch sizes.
 const NETWORKS: [(&str, u64); 3] = [("resnet50", 16), ("mobilenetv2", 16), ("bert-small", 8)];
-/// Budgets in percent of what training needs without a policy.
+/// Budgets in percent of the memory that training needs without a policy.
 const PERCENTS: [f64; 3] = [75.0, 50.0, 35.0];
-/// Policies that go with any engine.
+/// Policies that run on any engine.
 const PAPERS: [&str; 12] =
     ["sgc", "sga", "dgc", "dga", "sage", "dtr", "actnn", "daf", "gact", "capuchin", "melon", "fedhybrid"];
-/// The classes in which both can be.
+/// The classes of fidelity that both can have.
 const CLASSES: [FidelityClass; 3] = [FidelityClass::Exact, FidelityClass::BatchStatistics, FidelityClass::Stored];
-/// Runs that tuning a policy takes, at most.
+/// The most runs to tune a policy.
 const TRIES: u64 = 24;
 /// Times that differ by less than this share are equal.
 const EQUAL: f64 = 1e-3;
-/// What can come of it.
+/// The possible verdicts.
 const VERDICTS: [&str; 5] =
     ["mincut is faster", "equal", "the paper is faster", "only mincut fits", "only the paper fits"];
 
@@ -54,7 +54,7 @@ impl Duel {
         if is_tuned { self.tuned.tuned.as_ref() } else { self.tuned.shipped.as_ref() }
     }
 
-    /// Which of [`VERDICTS`] it is; `None` where neither fits.
+    /// The index in [`VERDICTS`]; `None` if neither fits.
     fn verdict(&self, is_tuned: bool) -> Option<usize> {
         match (&self.own, self.paper(is_tuned)) {
             (Some(own), Some(paper)) => {
@@ -91,7 +91,7 @@ fn duels(context: &Context<'_>, case: Case) -> Result<Vec<Duel>> {
     for paper in PAPERS {
         let entry: &Entry = registry::find(paper)?;
         let tuned = tuned(entry, &base, TRIES, context.cache)?;
-        // One that does not fit is of the class that it is of where it does.
+        // A policy that does not fit has the class that it has with enough memory.
         let roomy = Scenario { memory_budget: None, ..under(&base, paper, &[]) };
         let of = match tuned.shipped.clone().or(tuned.tuned.clone()) {
             Some(results) => Some(results),
@@ -167,7 +167,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// How many times as long the fastest of the papers as shipped takes in each case, of those where both fit.
+/// A sentence on the time of the fastest paper policy as shipped relative to `mincut`, over the cases
+/// in which both fit.
 fn beside_the_fastest(duels: &[Duel], class: FidelityClass) -> String {
     let mut ratios: Vec<f64> = Vec::new();
     for case in duels.chunk_by(|one, other| one.case == other.case) {

@@ -1,4 +1,5 @@
-//! The same federation with each paper's memory policy on its phones: whose data are reached, and how soon it learns.
+//! The same federation with each paper's memory policy on its phones: which phones' data are reached, and
+//! how soon it learns.
 
 use super::fronts::POLICIES;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
@@ -12,7 +13,7 @@ const MNN: &str = "stack = \"mnn-2\"\ncores = \"big:4\"";
 struct Point {
     policy: (&'static str, &'static str),
     batch: f64,
-    /// In words why no phone can train, where none can.
+    /// The error is the reason if no phone can train.
     course: Result<Arc<Course>>,
 }
 
@@ -24,7 +25,7 @@ fn points(context: &Context<'_>) -> Result<Vec<Point>> {
         let engine = if policy.0 == "mandheling" { "" } else { MNN };
         let text = format!("{federation}\nbatch = {batch}\npolicy = \"{}\"\n{engine}", policy.0);
         match hold(context, &text, &context.seeds_of(&[0])) {
-            // What nobody has held is no phone that cannot train.
+            // A federation without committed results does not mean that no phone can train.
             Err(error) if error.is::<Lacking>() => Err(error),
             found => Ok(Point { policy, batch, course: found.and_then(|mut found| found.pop().context("no seed")) }),
         }
@@ -35,7 +36,7 @@ fn points(context: &Context<'_>) -> Result<Vec<Point>> {
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let points = points(context)?;
     let courses = || points.iter().filter_map(|point| Some((point, point.course.as_ref().ok()?)));
-    // What all reach that are held.
+    // The highest accuracy that all simulated federations reach.
     let target = courses().map(|(_, course)| course.best()).fold(100.0, f64::min);
     let mut outcome = Outcome::default();
     let mut records = Records::of(
@@ -48,7 +49,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             let hours = course.time_to(target).map(|time| time / 3600.0);
             records.row((["whole", name, policy], point.batch, found, hours, course.killed(), [None::<f64>; 2]))?;
         }
-        // Of the largest batch.
+        // For the largest batch.
         for (hours, accuracy) in of_policy().next_back().map(|(_, course)| course.curve()).unwrap_or_default() {
             records.row((["curve", name, policy], [None::<f64>; 6], [hours, accuracy]))?;
         }

@@ -1,4 +1,4 @@
-//! Every policy at every budget, on one engine for all and on the engine of its paper: memory against time and against
+//! Every policy at every budget, on one common engine and on the engine of its paper: memory against time and against
 //! energy, with the fronts of each policy and of all.
 
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ use crate::artefacts::mandheling::setting::{BatchCost, BatchQuantity, QUANTITIES
 use crate::artefacts::prelude::*;
 use crate::papers::readings::Value;
 
-/// The network, and pictures of a mini-batch.
+/// The network, and the mini-batch size.
 const MODEL: &str = "mobilenetv2";
 const BATCH: u64 = 32;
-/// The policies, and for people; those after the first four have no budget.
+/// The policies with display names; those after the first four have no budget.
 pub(super) const POLICIES: [(&str, &str); 5] = [
     ("daf", "DAF"),
     ("sage", "Sage"),
@@ -21,19 +21,19 @@ pub(super) const POLICIES: [(&str, &str); 5] = [
     ("mandheling", "Mandheling"),
     ("original", "no policy"),
 ];
-/// Budgets in percent of what training needs on the same engine without a policy.
+/// Budgets in percent of the memory that training needs on the same engine without a policy.
 const PERCENTS: [f64; 11] = [100.0, 90.0, 80.0, 70.0, 60.0, 50.0, 40.0, 30.0, 20.0, 15.0, 10.0];
-/// MNN's graph on four of the fastest cores, as `FedHybrid` has it.
+/// MNN's graph on the four fastest cores, as in `FedHybrid`.
 const MNN: (&str, &str) = ("mnn-2", "big:4");
 /// Sage's engine on the GPU, on which DAF's policy runs too.
 const SAGE: &str = "sage-opencl";
 
-/// On what policies are compared.
+/// The engines on which policies are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Engines {
-    /// One for all that it runs.
+    /// One engine for all policies that it can run.
     One,
-    /// Each policy's own.
+    /// Each policy's own engine.
     Own,
 }
 
@@ -41,7 +41,7 @@ impl Engines {
     pub(super) const BOTH: [(Self, &'static str); 2] =
         [(Self::One, "one engine: MNN on four big cores"), (Self::Own, "each on its paper's engine and processor")];
 
-    /// The stack and the cores of `policy`, a row each; Mandheling names its own, and runs on no other.
+    /// The stacks and cores for `policy`, one row each; Mandheling sets its own, and runs on no other.
     fn of(self, policy: &str) -> &'static [(Option<&'static str>, Option<&'static str>)] {
         const ON_MNN: (Option<&str>, Option<&str>) = (Some(MNN.0), Some(MNN.1));
         const ON_SAGE: (Option<&str>, Option<&str>) = (Some(SAGE), None);
@@ -61,9 +61,10 @@ pub(super) struct PolicyPoint {
     pub(super) policy: (&'static str, &'static str),
     /// The stack.
     pub(super) stack: String,
-    /// The budget in percent of what is needed; `None` without one.
+    /// The budget in percent of the need; `None` without one.
     pub(super) percent: Option<f64>,
-    /// What an iteration takes above the idle phone, and all that the framework holds; `None` if no plan fits the budget.
+    /// The cost of an iteration above the idle phone, and the memory of the framework; `None` if no
+    /// plan fits the budget.
     pub(super) found: Option<(BatchCost, Bytes)>,
     /// How faithful its gradients are.
     pub(super) fidelity: Fidelity,
@@ -92,7 +93,7 @@ pub(super) fn points(context: &Context<'_>) -> Result<Vec<PolicyPoint>> {
     let point = |(engines, policy, percent, mut scenario): (_, _, Option<f64>, Scenario)| {
         scenario.memory_budget = percent.map(Budget::Percent);
         let stack = context.plan(&scenario)?.machine().stack.id.clone();
-        // The mean over the batches by which Mandheling's artefacts time it, which for every other policy is one.
+        // The mean over the batches that Mandheling's artefacts use; for every other policy this is one batch.
         let found = mean_batch(context, &timed(&scenario, warm_up(context)?))?;
         let fidelity = context.run_if_it_ends(&scenario)?.map(|record| record.fidelity).unwrap_or_default();
         Ok(PolicyPoint { engines, policy, stack, percent, found, fidelity })
@@ -100,7 +101,7 @@ pub(super) fn points(context: &Context<'_>) -> Result<Vec<PolicyPoint>> {
     wanted.into_par_iter().map(point).collect()
 }
 
-/// Batches after which Mandheling's scales have settled, as its own artefacts read it.
+/// Batches after which Mandheling's scales have settled, from the reading of its own artefacts.
 fn warm_up(context: &Context<'_>) -> Result<u64> {
     let settled = context.readings.reading("mandheling", "table7", "settled");
     match settled.map(|reading| &reading.value) {
@@ -109,10 +110,10 @@ fn warm_up(context: &Context<'_>) -> Result<u64> {
     }
 }
 
-/// What memory is set against.
+/// The costs that are drawn against memory.
 const COSTS: [BatchQuantity; 2] = QUANTITIES;
 
-/// Gigabytes that the framework holds, and the cost.
+/// Gigabytes of the framework's memory, and the cost.
 fn place(batch: BatchCost, memory: Bytes, cost: BatchQuantity) -> (f64, f64) {
     (memory.as_f64() / 1e9, (cost.of)(batch))
 }
@@ -135,7 +136,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// The points that none beats which gives up as little of the gradients, from the least memory on.
+/// The points that no other point with the same or smaller losses in the gradients beats, in ascending order of memory.
 fn best(points: &[PolicyPoint], engines: Engines, cost: BatchQuantity) -> Vec<&PolicyPoint> {
     let own = points.iter().filter(|point| point.engines == engines);
     let (own, places): (Vec<&PolicyPoint>, Vec<(f64, f64)>) =
@@ -144,14 +145,14 @@ fn best(points: &[PolicyPoint], engines: Engines, cost: BatchQuantity) -> Vec<&P
     fair_front(&places, &losses, BOTH_MINIMISED).into_iter().map(|index| own[index]).collect()
 }
 
-/// The policies of a front, each once where it is there several times in a row.
+/// The policies of a front, without immediate repetitions.
 fn names(front: &[&PolicyPoint]) -> String {
     let mut names: Vec<&str> = front.iter().map(|point| point.policy.1).collect();
     names.dedup();
     names.join(", ")
 }
 
-/// The fronts in the summary, and what the notes quote.
+/// Adds the fronts to the summary, and the quantities that the notes quote.
 fn offer(outcome: &mut Outcome, points: &[PolicyPoint]) {
     for (engines, title) in Engines::BOTH {
         let of = |cost| {

@@ -1,13 +1,13 @@
-//! Plans that PyTorch carried out, as `python/plans_in_pytorch.py` measured them.
+//! Plans executed by PyTorch, as measured by `python/plans_in_pytorch.py`.
 
 use haversack_reports::Cell;
 
 use crate::artefacts::prelude::*;
 
-/// A line a plan: peaks in bytes, times as shares of those without a plan.
+/// One line per plan: peaks in bytes, times as fractions of those without a plan.
 const MEASURED: &str = include_str!("../../../measured/comparison-pytorch.csv");
 
-/// How far a measured peak may be from the simulated.
+/// The permitted relative difference between a measured and the simulated peak.
 const NEAR: f64 = 0.1;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {

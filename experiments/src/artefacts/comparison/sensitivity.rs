@@ -12,7 +12,7 @@ use crate::validate;
 
 const ABOUT: &str = "Variance that one step over the range of saved tensors adds to gradients, by what made them";
 
-/// Mini-batches over which it is measured: the newest has a tenth in the moving average.
+/// Mini-batches of the measurement: the newest has a weight of a tenth in the moving average.
 const UPDATES: usize = 20;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
@@ -36,7 +36,7 @@ fn sensitivities(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> 
     let mut kinds: Vec<(MapKind, f64, f64)> = MapKind::iter().map(|kind| (kind, 0.0, 0.0)).collect();
     for (tensor, kind) in trained.saved() {
         let variance = importance.get(tensor as usize).copied().unwrap_or_default();
-        // What nobody reads as values has no variance, and is no candidate for fewer bits.
+        // A tensor whose values are never read has no variance, and is not a candidate for fewer bits.
         let values = if variance > 0.0 { trained.program.elements(tensor, 1) as f64 } else { 0.0 };
         all_variance += variance;
         all_values += values;
@@ -57,7 +57,7 @@ fn sensitivities(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> 
         .collect())
 }
 
-/// The moving averages after some more updates under GACT, which asks for them.
+/// The moving averages after some more updates under GACT, which needs them.
 fn importance(trained: &Trained) -> Result<Vec<f64>> {
     let mut lesson = Lesson {
         program: &trained.program,

@@ -1,4 +1,4 @@
-//! DAF's bits by accuracy: of each kind of layer the fewest that lose no more than a point.
+//! DAF's bits by accuracy: for each kind of layer, the fewest that lose at most a point.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,17 @@ use crate::artefacts::prelude::*;
 use crate::measured::{Measured, MeasuredValue};
 use crate::train::{StandIn, apart};
 
-/// What measures them.
+/// The artefact that measures them.
 pub(super) const PLACE: &str = "daf/bits";
 
-/// The kinds of layers whose saved tensors have bits of their own: DAF's parameters.
+/// The kinds of layers with their own number of bits for saved tensors: DAF's parameters.
 const LAYERS: [&str; 7] = ["convolution", "linear", "product", "softmax", "norm", "elementwise", "loss"];
 
 /// The bits of layers by kind.
 type Bits = BTreeMap<&'static str, u64>;
 
-/// A trial: some kinds with few bits, all others whole, and what is lost on each part with each seed, in points.
+/// A trial: some kinds with few bits and all others whole, and its loss of accuracy on each part with
+/// each seed, in points.
 struct Trial {
     name: String,
     bits: Bits,
@@ -42,7 +43,7 @@ impl<'a> Search<'a> {
         Ok(Self { context, stand_in, original, trials: Vec::new() })
     }
 
-    /// Trains with each of these bits, and adds the trials; one that diverges has lost everything.
+    /// Trains with each of these bits, and adds the trials; one that diverges counts as losing everything.
     fn try_all(&mut self, named: Vec<(String, Bits)>) -> Result<()> {
         let scenario = |bits: &Bits| {
             let set: Vec<_> = bits.iter().map(|(layer, bits)| (format!("{layer}_bits"), bits.to_string())).collect();
@@ -67,9 +68,9 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Of each kind of layer the fewest bits that lose at most `points` on the validation part while all else is whole; then
-    /// all together, with more for the kind that lost most alone until they do not lose more either.
-    /// A kind that another stand-in has found the bits of keeps them.
+    /// Finds for each kind of layer the fewest bits that lose at most `points` on the validation part while all other
+    /// kinds are whole; then combines them, and adds bits to the kind with the largest loss until the combination loses
+    /// no more than `points`, either. Kinds whose bits another stand-in has determined keep them.
     fn run(&mut self, tried: &[u64], points: f64, found: &mut Bits) -> Result<()> {
         let most = tried.last().copied().unwrap_or(8);
         let mut open: Vec<&'static str> = self.present();
@@ -108,7 +109,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// What a kind lost alone with these bits.
+    /// The loss of a kind with these bits while all others are whole.
     fn alone(&self, layer: &str, bits: u64) -> f64 {
         let is = |trial: &&Trial| trial.bits.len() == 1 && trial.bits.get(layer) == Some(&bits);
         self.trials.iter().find(is).and_then(|trial| mean(&trial.validation)).unwrap_or_default()
@@ -122,7 +123,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The bits of every kind of layer on every kind of stand-in, and what each trial has lost.
+/// Measures the bits of every kind of layer on every kind of stand-in, and the losses of each trial.
 fn measure(context: &Context<'_>) -> Result<Measured> {
     let tried: Vec<u64> = context.reading_numbers("bits-tried")?.iter().map(|&bits| bits as u64).collect();
     let points = context.reading_number("bits-points")?;
@@ -153,18 +154,18 @@ fn measure(context: &Context<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-/// Where the bits of a kind of layer stand among what was measured.
+/// The id of a kind of layer's bits among the measurements.
 fn place(kind: &str, layer: &str) -> String {
     format!("{kind}/{layer}")
 }
 
-/// What was measured: nobody else's work is taken up by the threads that wait for it.
+/// The measurements; the threads that wait for them take on no other work.
 fn measured(context: &Context<'_>) -> Result<Arc<Measured>> {
     context.measured(PLACE, || apart(rayon::current_num_threads(), || measure(context))?)
 }
 
-/// Bits as parameters of `daf`, for networks of a kind of stand-in: of each kind of layer those that were measured, on
-/// whatever stand-in has it, and the declared ones of all others.
+/// The bits as parameters of `daf`, for networks of a kind of stand-in: the measured ones for each kind of layer, from
+/// another stand-in if necessary, and otherwise the declared ones.
 ///
 /// # Errors
 /// Bits that were not measured.
@@ -184,7 +185,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         outcome.row((id.as_str(), [*value, *lo, *hi], unit.as_str()))?;
     }
     let of = |kind: &str, layer: &str| measured.value(&place(kind, layer)).ok().map(|found| found.value);
-    // What nothing was measured of has no place in the figure.
+    // Layers without measurements are left out of the figure.
     let layers: Vec<&str> =
         LAYERS.into_iter().filter(|layer| KINDS.iter().any(|kind| of(kind, layer).is_some())).collect();
     let values = |kind: &str| layers.iter().map(|layer| of(kind, layer)).collect::<Vec<_>>();

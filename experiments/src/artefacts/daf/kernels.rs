@@ -1,5 +1,5 @@
-//! The statistics of dynamic quantisation on GPUs: what they cost beside an operation, DAF's way, the original way and
-//! by CUB, and how block-level atomics fare.
+//! The statistics of dynamic quantisation on GPUs: their cost relative to an operation, by DAF's method, the original
+//! one and CUB, and the performance of block-level atomics.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub(super) const OPERATIONS: [Operation; 2] = [
     Operation { name: "attention", title: "attention [1, 512, 768]", elements: 512 * 768 },
 ];
 
-/// A profiler of the device's GPU under the stack that the device comes with.
+/// A profiler of the device's GPU under the device's default stack.
 ///
 /// # Errors
 /// A device without a GPU; a stack that the artefact does not name, or that has no kernels for a GPU.
@@ -43,7 +43,7 @@ pub(super) fn profiler(context: &Context<'_>, device: &Device) -> Result<Profile
     Ok(Profiler { stack, ..profiler })
 }
 
-/// The stack that the device comes with.
+/// The device's default stack.
 ///
 /// # Errors
 /// A stack that the artefact does not name.
@@ -69,7 +69,7 @@ fn networks() -> Result<[Network; 2]> {
     Ok([convolution, attention])
 }
 
-/// No network is differentiated without a loss.
+/// A network needs a loss to be differentiated.
 fn with_loss(network: &mut Network, made: ValueId) -> Result<()> {
     let scores = network.flatten("flatten", made)?;
     let target = network.target(1);
@@ -111,19 +111,19 @@ const SPEED_UP: &str = "daf/figure12/conv2d-[1,256,14,14];-attention-[1,512,768]
 /// The platforms, and whether CUB runs on them.
 const PLATFORMS: [(&str, bool); 4] =
     [("jetson-agx-orin", true), ("jetson-agx-xavier", true), ("iqoo-neo3", false), ("redmagic-7", false)];
-/// The GPUs that are given other numbers of units: the two of section 3.2.2.
+/// The GPUs whose number of units is varied: the two of section 3.2.2.
 const SCALED: [&str; 2] = ["jetson-agx-xavier", "rtx-3090"];
 /// Units, from those of the Xavier to those of the RTX 3090.
 const UNITS: std::ops::RangeInclusive<u32> = 8..=82;
 /// Threads of a block.
 const BLOCKS: [u32; 2] = [128, 256];
 
-/// What one platform takes for one operation, in microseconds.
+/// The times of one operation on one platform, in microseconds.
 struct Measured {
     fused: f64,
     framework: f64,
     cub: Option<f64>,
-    /// What of the baselines' times is launches and the framework's overhead, in per cent.
+    /// The percentage of launches and framework overhead in the baselines' times.
     overheads: Vec<f64>,
 }
 
@@ -193,7 +193,8 @@ fn measure(
     Ok(Measured { fused, framework, cub: cub.as_ref().map(micros), overheads })
 }
 
-/// Block atomics over a second launch as the GPU is given other numbers of units: a panel, and where they are even.
+/// The time of block atomics relative to a second launch, for varied numbers of units: a panel, and
+/// the crossover points.
 fn scaled(context: &Context<'_>, outcome: &mut Outcome, records: &mut Records, id: &str) -> Result<Vec<String>> {
     let (device, name) = (context.device(id)?, &*spelled(id));
     let units: Vec<u32> = UNITS.collect();
@@ -230,7 +231,7 @@ fn described(plan: &Plan) -> String {
     format!("{}, {} threads", plan.strategy.name(), plan.threads)
 }
 
-/// At how many units block atomics win for the last time.
+/// The largest number of units at which block atomics win.
 fn crossing(device: &str, series: &str, points: &[(f64, f64)]) -> String {
     let last = points.iter().rfind(|(_, ratio)| *ratio < 1.0);
     let found = match last {
@@ -275,7 +276,7 @@ fn sizes(graph: &TrainingGraph, batch: u64) -> BTreeSet<u64> {
     graph.saved().into_iter().filter(valued).map(elements).collect()
 }
 
-/// The shares of cases, from 0 to 1, in which threads-then-blocks beat the tree within the block.
+/// The fractions of cases in which threads-then-blocks beat the tree within the block.
 fn share_of_cases(context: &Context<'_>, records: &mut Records) -> Result<()> {
     let mut all = BTreeSet::new();
     for network in NETWORKS {
@@ -288,7 +289,7 @@ fn share_of_cases(context: &Context<'_>, records: &mut Records) -> Result<()> {
         for statistic in CONTROL {
             for &elements in &all {
                 let (ours, other) = (Strategy::ThreadThenBlock, Strategy::Hybrid);
-                // Over the block sizes, of which there are as many for every tensor.
+                // The mean over the block sizes; every tensor has equally many.
                 let won = profiler.share_won(ours, other, &[statistic], &[elements], &[outputs])?.0;
                 let case = ("share", phone, statistic.name(), elements, None::<u64>);
                 records.row((case, "share of block sizes with atomics fastest", won))?;
@@ -298,7 +299,7 @@ fn share_of_cases(context: &Context<'_>, records: &mut Records) -> Result<()> {
     Ok(())
 }
 
-/// The times of block-level atomics over those of a second launch, in blocks of all sizes.
+/// The times of block-level atomics relative to those of a second launch, for all block sizes.
 fn over_passes(context: &Context<'_>, records: &mut Records, id: &str, operation: Operation) -> Result<()> {
     let device = context.device(id)?;
     let Some(profiler) = Profiler::of(&device) else { bail!("{id} has no modelled GPU") };
@@ -357,7 +358,7 @@ mod tests {
         network.cross_entropy("loss", scores, target).unwrap();
         let graph = differentiate(&network, EagerRules::default()).unwrap();
         // Two samples: 2 x 5 activations for the second layer's weight, 2 x 3 log-probabilities for the loss. Samples
-        // are no activations, and the loss' total weight is a statistic.
+        // are not activations, and the loss' total weight is a statistic.
         assert_eq!(sizes(&graph, 2), BTreeSet::from([6, 10]));
     }
 }

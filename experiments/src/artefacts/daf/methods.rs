@@ -1,4 +1,4 @@
-//! DAF's methods: what they need and take, and their accuracies on what stands in for the paper's networks and data sets.
+//! DAF's methods: their memory and time, and their accuracies on stand-ins for the paper's networks and data sets.
 
 use haversack_workloads::Role;
 
@@ -13,12 +13,12 @@ use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role as RowRole};
 use crate::train::StandIn;
 
-/// The kind of what stands in for the network.
+/// The kind of the network's stand-in.
 fn kind(scenario: &Scenario) -> &'static str {
     KINDS[usize::from(scenario.input.is_some())]
 }
 
-/// An iteration under `method`, DAF with the bits that were measured on what stands in for the network.
+/// An iteration under `method`, for DAF with the bits that were measured on the network's stand-in.
 fn iteration(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Record> {
     context.run(&of_method(context, kind(scenario), scenario, method)?)
 }
@@ -54,7 +54,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     draw(outcome, &learned)
 }
 
-/// Figure 1a: what the memory of RoBERTa-base's training consists of.
+/// Figure 1a: the parts of RoBERTa-base's training memory.
 pub(super) fn figure1a(context: &Context<'_>) -> Result<Outcome> {
     let plan = context.plan(&scenario(context, BOARD, ROBERTA)?)?;
     let record = plan.run()?;
@@ -68,7 +68,8 @@ pub(super) fn figure1a(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, Outcome::default())
 }
 
-/// Original's footprint over a method's memory: DAF's as the paper counts and like for like, and ActNN's.
+/// Original's footprint relative to a method's memory: for DAF as the paper counts it and by equal
+/// definitions, and for ActNN.
 fn reductions(context: &Context<'_>, scenario: &Scenario) -> Result<[f64; 3]> {
     let run = |method: &str| iteration(context, scenario, method);
     let (original, actnn, daf) = (run("original")?, run("actnn")?, run("daf")?);
@@ -85,8 +86,8 @@ pub(super) fn headlines(context: &Context<'_>) -> Result<Outcome> {
     show(context, records(context, header, |scenario, _| reductions(context, scenario))?, outcome)
 }
 
-/// Figure 8: how much less memory DAF takes; stand-ins under Original, ActNN and DAF without a budget and with several for
-/// activations.
+/// Figure 8: the memory reduction of DAF; stand-ins under Original, ActNN and DAF, without a budget and with
+/// several activation budgets.
 pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
     let header = "daf_store,daf_footprint,actnn_footprint";
     let outcome = swept(context, header, |scenario, _| reductions(context, scenario))?;
@@ -128,12 +129,12 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
         }
         Ok(ways)
     })?;
-    // Of each size DAF is compared with Original.
+    // For each size, DAF is compared with Original.
     learned.iter_mut().for_each(|one| one.group = 2);
     draw(outcome, &learned)
 }
 
-/// `scenario` under `method`; those that know a time budget get the declared one.
+/// `scenario` under `method`; methods with a time budget get the declared one.
 fn timed(context: &Context<'_>, kind: &str, scenario: &Scenario, method: &str) -> Result<Scenario> {
     let mut timed = of_method(context, kind, scenario, method)?;
     if matches!(method, "daf" | "elastictrainer") {
@@ -144,12 +145,12 @@ fn timed(context: &Context<'_>, kind: &str, scenario: &Scenario, method: &str) -
     Ok(timed)
 }
 
-/// An iteration under `method` likewise.
+/// An iteration of that scenario.
 fn timed_iteration(context: &Context<'_>, scenario: &Scenario, method: &str) -> Result<Record> {
     context.run(&timed(context, kind(scenario), scenario, method)?)
 }
 
-/// Figure 11: memory and time of all methods side by side, and where both go.
+/// Figure 11: memory and time of all methods, and their breakdowns.
 pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
     let header =
         "footprint_mb,allocated_mb,fragments_mb,iteration_ms,control_ms,packing_ms,training_ms,footprint,time_s";
@@ -180,7 +181,7 @@ pub(super) fn figure14(context: &Context<'_>) -> Result<Outcome> {
 /// The method that every ratio is relative to.
 const ORIGINAL: &str = "original";
 
-/// The subject's own *Original* row times one ratio a method, the median over the method's `fit` rows.
+/// The subject's own *Original* row times one ratio per method: the median over the method's `fit` rows.
 ///
 /// `None` for Original rows and for accuracies.
 pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
@@ -203,7 +204,7 @@ const AT_EQUAL_TIME: &str = "daf/figure10/all/daf>elastictrainer,fixed8/accuracy
 /// The networks of the figure.
 const SHOWN: [DafNetwork; 3] = [RESNET_CIFAR, ROBERTA, GPT2];
 
-/// The original iteration over DAF's: the platform, the network's name, and the ratio.
+/// The speed-up of DAF over Original: the platform, the network's name, and the ratio.
 pub(super) type Speedup = (&'static str, &'static str, f64);
 
 /// Every network and platform.
@@ -249,10 +250,10 @@ pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
     draw(show(context, records, Outcome::default())?, &found)
 }
 
-/// For what each kind stands in.
+/// The networks that the stand-ins of each kind replace.
 const STAND_FOR: [&str; 2] = ["ResNet-18", "RoBERTa-base and GPT-2 medium"];
 
-/// Every stand-in of the artefact, learned in the ways that `ways` names.
+/// Every stand-in of the artefact, trained in the ways that `ways` gives.
 pub(super) fn learned(
     context: &Context<'_>,
     ways: impl Fn(&str, &StandIn) -> Result<Vec<(String, Training)>>,
@@ -285,7 +286,7 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Compared>> {
     })
 }
 
-/// Answers the accuracies of table 1: Original's is put in, the others are beside it.
+/// Answers the accuracies of table 1: Original's is an input, and the others are judged relative to it.
 pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Compared]) {
     for row in context.rows.iter().filter(|row| row.metric == "accuracy") {
         let kind = if row.subject.starts_with("resnet") { KINDS[0] } else { KINDS[1] };
@@ -297,7 +298,7 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Comp
     }
 }
 
-/// Draws accuracy against memory and against simulated time with their fronts, and says in the figure what was trained.
+/// Draws accuracy against memory and against simulated time with their fronts, and names the stand-ins in the figure.
 pub(super) fn draw(mut outcome: Outcome, found: &[Compared]) -> Result<Outcome> {
     let named: Vec<String> = found.iter().map(|one| stand_in_words(&one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
@@ -321,18 +322,19 @@ pub(super) fn bars(outcome: &mut Outcome, found: &[Compared]) {
     outcome.bars("", bars, test_accuracy());
 }
 
-/// The methods, and for people; those with a time budget have it. DAF keeps everything whole: memory is not short.
+/// The methods with display names; those with a time budget use it. DAF keeps everything whole, because
+/// memory is not short.
 const WAYS: [(&str, &str); 4] =
     [("original", "Original"), ("fixed8", "Fixed 8 Bits"), ("elastictrainer", "ElasticTrainer"), ("daf", DAF)];
 const DAF: &str = "DAF";
 
-/// What DAF may lose until it is there, in points.
+/// The gap to Original's accuracy at which DAF counts as having reached it, in points.
 const DROP: f64 = 1.0;
 
 /// Accuracies by time: one course for each seed.
 type Course = Vec<(f64, f64)>;
 
-/// Every stand-in learned by every method for as long as Original takes.
+/// Every stand-in trained with every method for the time that Original takes.
 pub(super) fn at_equal_time(context: &Context<'_>) -> Result<Vec<Compared>> {
     let share = context.reading_number("time-budget")? / 100.0;
     learned(context, |_, stand_in| {
@@ -343,7 +345,7 @@ pub(super) fn at_equal_time(context: &Context<'_>) -> Result<Vec<Compared>> {
                 scenario.time_budget = Some(Nanos((original.0 as f64 * share) as u64));
             }
             let ratio = original.seconds() / context.run(&scenario)?.iteration.seconds();
-            // As many epochs, `ratio` times as fast as Original's, as fit into Original's time: as fast, as many.
+            // The number of epochs, each `ratio` times as fast as Original's, that fit into Original's time.
             let epochs = (f64::from(stand_in.epochs()) * ratio + 1e-6).floor().max(1.0);
             Ok(way(name, &stand_in.clone().for_epochs(epochs as u32), scenario))
         };
@@ -351,7 +353,8 @@ pub(super) fn at_equal_time(context: &Context<'_>) -> Result<Vec<Compared>> {
     })
 }
 
-/// When each seed of DAF is first within a point of what Original has in the end, with its accuracy then; `None` if never.
+/// For each seed of DAF, the first time within a point of Original's final accuracy, and the accuracy
+/// then; `None` if never.
 fn arrivals(one: &Compared) -> Vec<Option<(f64, f64)>> {
     let (Some(original), Some(daf)) = (one.first(), one.way(DAF)) else { return Vec::new() };
     let arrives = |(course, end): (Course, f64)| course.into_iter().find(|(_, accuracy)| *accuracy >= end - DROP);
@@ -363,8 +366,9 @@ fn at(course: &Course, time: f64) -> Option<f64> {
     course.iter().rfind(|(ended, _)| *ended <= time).map(|(_, accuracy)| *accuracy)
 }
 
-/// Offers what the predicate compares, stand-in by stand-in: in what share of the seeds DAF is above another method at the
-/// time that DAF needs. A seed in which DAF never is there, or the other diverges, speaks for nobody.
+/// Offers the quantities of the predicate for each stand-in: the fraction of the seeds in which DAF is above
+/// another method at the time when DAF reaches Original. Seeds in which DAF never does, or the other diverges, do
+/// not count as above.
 pub(super) fn compare_at_equal_time(outcome: &mut Outcome, row: &str, found: &[Compared]) {
     if let Some(why) = found.iter().find_map(Compared::failure) {
         return outcome.not_modelled(row, format!("its stand-in: {why}"));

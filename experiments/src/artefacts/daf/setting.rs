@@ -1,4 +1,4 @@
-//! What DAF's artefacts share: the networks as the readings declare them, the methods, and how one is run.
+//! Shared by DAF's artefacts: the declared networks, the methods, and how to run one.
 
 use haversack_training::AllocatorKind;
 
@@ -14,11 +14,11 @@ pub(super) const PLATFORMS: &[&str] = &["jetson-agx-orin", BOARD, "iqoo-neo3", "
 /// A network of the paper.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DafNetwork {
-    /// Its name for people.
+    /// Its display name.
     pub(super) name: &'static str,
     /// Its model.
     pub(super) model: &'static str,
-    /// The reading of its input, where that is not the model's own, and that of its batch.
+    /// The readings of its input, if it is not the model's own, and of its batch.
     input: Option<&'static str>,
     batch: &'static str,
 }
@@ -38,7 +38,7 @@ pub(super) const ROBERTA: DafNetwork = DafNetwork {
 pub(super) const GPT2: DafNetwork =
     DafNetwork { name: "GPT-2 medium", model: "gpt2-medium-lora", input: Some("gpt2-tokens"), batch: "gpt2-batch" };
 
-/// The methods, as the reference and the policies name them, and for people.
+/// The methods: the name in the reference and of the policy, and the display name.
 pub(super) const METHODS: [(&str, &str); 5] = [
     ("original", "Original"),
     ("fixed8", "Fixed 8 Bits"),
@@ -59,9 +59,9 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: DafNetwork)
     Ok(scenario)
 }
 
-/// By what DAF gives out bits where nothing was measured: the number of a tensor's own values, about in proportion to which
-/// sensitivities were measured (`experiments/measured/comparison-sensitivity.toml`). By depth a budget would take the bits
-/// of early layers' maps, the largest, of which errors matter as much.
+/// The criterion by which DAF distributes bits where nothing was measured: the number of a tensor's values, which is
+/// roughly proportional to the measured sensitivities (`experiments/measured/comparison-sensitivity.toml`). By depth, a
+/// budget would take bits from the maps of early layers, which are the largest and whose errors matter just as much.
 pub(super) const IMPORTANCE: (&str, &str) = ("importance", "stored");
 
 /// `scenario` under `method`; DAF with the bits that were measured on stand-ins of `kind`.
@@ -74,12 +74,12 @@ pub(super) fn of_method(context: &Context<'_>, kind: &str, scenario: &Scenario, 
     Ok(under(scenario, method, &set))
 }
 
-/// The pages of DAF's store that were in use at most.
+/// The peak of pages in use in DAF's store.
 pub(super) fn store(record: &Record) -> Bytes {
     record.arena.map_or(Bytes::ZERO, |arena| arena.stored + arena.internal)
 }
 
-/// What the paper reports as a method's memory: the whole footprint, of DAF its store alone.
+/// The memory that the paper reports for a method: the whole footprint, but for DAF only its store.
 pub(super) fn reported(record: &Record) -> Bytes {
     if record.arena.is_some() { store(record) } else { record.reserved }
 }

@@ -1,4 +1,4 @@
-//! DAF's store: who packs, how its page table is kept, and what follows when its budget is cut.
+//! DAF's store: the processor that packs, the data structure of its page table, and the effect of cutting its budget.
 
 use haversack_devices::{Device, HostThread, Precision, Stack};
 use haversack_memory::pages::order_cost::{self, OrderCost, OrderWork, OrderWorkload};
@@ -8,7 +8,7 @@ use super::setting::{BOARD, IMPORTANCE, RESNET_CIFAR, scenario, store};
 use crate::artefacts::prelude::*;
 use crate::scenario::Step;
 
-/// The configurations as the reference names them, and as the policy does.
+/// The configurations: the name in the reference, and of the policy.
 const CONFIGURATIONS: [(&str, &str); 4] = [
     ("cpu-only", "cpu"),
     ("gpu-only", "gpu"),
@@ -17,13 +17,13 @@ const CONFIGURATIONS: [(&str, &str); 4] = [
 ];
 const MIB: f64 = 1024.0 * 1024.0;
 
-/// The parts of an iteration as the table has them: what packing, unpacking and waiting for them add, and the rest.
+/// The parts of an iteration in the table: the time added by packing, unpacking and waiting for them, and the rest.
 pub(crate) fn parts(record: &Record) -> (Nanos, Nanos) {
     let packing = record.breakdown.packing + record.breakdown.paging;
     (record.iteration.saturating_sub(packing), packing)
 }
 
-/// The scenario of the configuration that the reference calls `id`; `reading` gives the numbers of readings.
+/// The scenario of the configuration `id` of the reference; `reading` returns the numbers of readings.
 ///
 /// # Errors
 /// No such configuration, or no such reading.
@@ -54,11 +54,12 @@ pub(super) fn table2(context: &Context<'_>) -> Result<Outcome> {
 }
 
 const DEVICES: &[&str] = &["jetson-agx-orin", BOARD, "iqoo-neo3"];
-/// Draws of sizes, times and importances that counts are the means of: one draw of 80 tensors is off by some percent.
+/// Draws of sizes, times and importances over which counts are averaged: a single draw of 80 tensors is
+/// off by some percent.
 const DRAWS: u64 = 64;
 /// Tensors of the sweep.
 const SWEPT: [u32; 8] = [8, 16, 32, 64, 128, 256, 512, 1024];
-/// Shares of all bytes that go in the course of an iteration, in per cent.
+/// Percentages of all bytes that are freed during an iteration.
 const FREED: [u32; 7] = [0, 5, 10, 20, 40, 60, 80];
 
 /// Mean counts of one iteration.
@@ -82,7 +83,7 @@ impl Counts {
     }
 }
 
-/// What an iteration of `activations` tensors counts by sorting and by trees.
+/// The counts of an iteration with `activations` tensors, by sorting and by trees.
 fn counts(activations: u32, freed_percent: u32) -> [Counts; 2] {
     let of_draw = |seed| {
         let workload = OrderWorkload { freed: f64::from(freed_percent) / 100.0, seed, ..OrderWorkload::default() };
@@ -94,7 +95,7 @@ fn counts(activations: u32, freed_percent: u32) -> [Counts; 2] {
 }
 
 pub(super) fn table3(context: &Context<'_>) -> Result<Outcome> {
-    // The tensors that forward saves in ResNet-18 on images of 32 by 32, as the reading `upkeep` has it.
+    // The tensors that forward saves in ResNet-18 on images of 32 by 32, as in the reading `upkeep`.
     let plan = context.plan(&Scenario::new(BOARD, RESNET_CIFAR.model))?;
     let activations = u32::try_from(plan.graph.saved().len())?;
     // The ratio of the two methods on the first device, in the paper.
@@ -107,7 +108,7 @@ pub(super) fn table3(context: &Context<'_>) -> Result<Outcome> {
     for &id in DEVICES {
         upkeep(context, &mut records, ["devices", id, &spelled(id)], [activations, 0], None)?;
     }
-    // The other panels are of one core: what a core needs for an operation cancels out of a ratio.
+    // The other panels are for one core: its cost per operation cancels out of a ratio.
     for (place, tensors) in SWEPT.into_iter().enumerate() {
         let stated = stated.filter(|_| place % (SWEPT.len() - 1) == 0);
         upkeep(context, &mut records, ["tensors", BOARD, "swept"], [tensors, 0], stated)?;
@@ -128,8 +129,8 @@ fn host(context: &Context<'_>, device: &str) -> Result<HostThread> {
     Ok(HostThread { span: plan.machine().unbounded_time(graph, batch, Precision::Fp32), working })
 }
 
-/// Adds what an iteration takes on a device by both methods, with so many tensors and so much that must go, in per cent; `of` are
-/// the panel, the device and its name.
+/// Adds the costs of an iteration on a device by both methods; `case` is the number of tensors and the percentage of
+/// bytes to be freed, `of` the panel, the device and its name.
 fn upkeep(
     context: &Context<'_>,
     records: &mut Records,
@@ -161,7 +162,7 @@ pub(super) fn figure13(context: &Context<'_>) -> Result<Outcome> {
         let at = if share < 1.0 { Nanos((forward.0 as f64 * share) as u64) } else { forward };
         scenario.budget_walls.activations = vec![Step { at, budget: Budget::Bytes(budgets[1]) }];
         let record = context.run(&scenario)?;
-        // What saved tensors take right after the cut, and the time of system calls and copying.
+        // The size of saved tensors right after the cut, and the time of system calls and copying.
         let effective = record.saved_after_cut.unwrap_or_default();
         let [paging, iteration] = [record.breakdown.paging, record.iteration].map(|time| time.seconds() * 1e3);
         let found = [effective.megabytes(), paging, record.given_up as f64, iteration];

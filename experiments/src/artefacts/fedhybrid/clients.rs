@@ -1,4 +1,4 @@
-//! Who a federation's clients are (figure 14).
+//! The clients of a federation (figure 14).
 
 use haversack_federation::learning::{Holding, Labels};
 
@@ -6,7 +6,7 @@ use super::federations::text;
 use crate::artefacts::prelude::*;
 use crate::federate::{Phones, Specification};
 
-/// The data sets: the task that has each, for people, and classes (section 5.2).
+/// The data sets: a task that uses each, the display name, and the number of classes (section 5.2).
 const SETS: [(&str, &str, usize); 3] =
     [("openimg-mobilenetv2", "OpenImage", 600), ("20news-bert", "20News", 20), ("agnews-bert", "AG News", 4)];
 /// The concentration of classes (section 5.2).
@@ -42,7 +42,7 @@ pub(super) fn populations(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, Outcome::default())
 }
 
-/// The share of clients with at most each value, in percent, a hundred steps.
+/// The percentage of clients with at most each value, in a hundred steps.
 fn shares(records: &mut Records, panel: &str, name: &str, mut values: Vec<f64>) -> Result<()> {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Federations that artefacts hold: what is trained (a *task*), and how (a *method*), are readings, whose texts together are a
+//! The federations of artefacts: the training (a *task*) and the *method* are readings, whose texts together form a
 //! specification of `haversack federate`.
 
 mod course;
@@ -23,23 +23,24 @@ pub(super) struct Federation {
     pub(super) courses: Vec<Arc<Course>>,
 }
 
-/// What all federations have.
+/// The reading that all federations share.
 const PHONES: &str = "phones";
-/// The system of the phones: of the testbed, and of phones as they are sold, which a federation asks for among its parts.
+/// The system of the phones: that of the testbed, or that of phones as sold, which a federation
+/// requests among its parts.
 const TESTBED: &str = "testbed";
 pub(super) const AS_SOLD: &str = "as-sold";
-/// How often each is held: those of tables and figures, and those under each reading.
+/// The number of seeds: for tables and figures, and for each alternative reading.
 const SEEDS: [&str; 2] = ["federation-seeds", "readings-seeds"];
 
-/// The specification of a task and what comes with it, each a reading. A task is called by its data set and its network, each a
-/// reading: `openimg-mobilenetv2`; what else a data set comes with follows it, `20news+step-bert`.
+/// The specification of a task and its parts, each a reading. The name of a task joins its data set and its network,
+/// each a reading: `openimg-mobilenetv2`; further readings for the data set follow it, as in `20news+step-bert`.
 pub(super) fn text(context: &Context<'_>, task: &str, parts: &[&str]) -> Result<String> {
     let system = if parts.contains(&AS_SOLD) { AS_SOLD } else { TESTBED };
     let others = parts.iter().copied().filter(|part| *part != AS_SOLD);
     Ok(format!("{}\n{}", of_task(context, task)?, joined(context, std::iter::once(system).chain(others))?))
 }
 
-/// What is trained of a task, and on which phones.
+/// The training of a task, and its phones.
 fn of_task(context: &Context<'_>, task: &str) -> Result<String> {
     let (set, network) = task.split_once('-').with_context(|| format!("{task} names no data set and no network"))?;
     joined(context, std::iter::once(PHONES).chain(set.split('+')).chain([network]))
@@ -50,33 +51,33 @@ fn joined<'p>(context: &Context<'_>, parts: impl IntoIterator<Item = &'p str>) -
     Ok(texts.collect::<Result<Vec<_>>>()?.join("\n"))
 }
 
-/// The seeds that federations are held with.
+/// The seeds of federations.
 pub(super) fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
     let declared = SEEDS.iter().find_map(|id| context.reading_number(id).ok());
     let number = declared.context("no reading says with how many seeds a federation is held")? as u64;
     Ok(context.seeds_of(&(0..number).collect::<Vec<_>>()))
 }
 
-/// A federation of a declared sweep over tasks and methods. A method names its readings, and the group in which the first is
-/// what the others are compared with, where there are several.
+/// A federation of a declared sweep over tasks and methods. A method names its readings, and, if there are several
+/// groups, its group; the first of a group is the baseline of the others.
 pub(super) struct Held {
     pub(super) cases: Vec<SweptCase>,
     pub(super) federation: Federation,
-    /// The place of the first of its group.
+    /// The index of the first of its group.
     pub(super) first: usize,
 }
 
 impl Held {
-    /// The task and the method, as rows call them.
+    /// The task and the method, as named in rows.
     pub(super) fn ids(&self) -> [&str; 2] {
         [0, 1].map(|place| self.cases[place].id.as_str())
     }
 }
 
-/// Holds the federations of the artefact's sweep with all seeds, once for all artefacts.
+/// Simulates the federations of the artefact's sweep with all seeds, once for all artefacts.
 ///
 /// # Errors
-/// A specification that is wrong, and whatever a federation fails with.
+/// A specification that is wrong, and the errors of a federation.
 pub(super) fn hold_all(context: &Context<'_>) -> Result<Vec<Held>> {
     let (all, seeds) = (combinations(context)?, seeds(context)?);
     let group = |cases: &[SweptCase]| (cases[0].id.clone(), cases[1].also.get("group").cloned());
@@ -93,10 +94,10 @@ pub(super) fn readings(method: &SweptCase) -> Vec<&str> {
     method.also.get("readings").map_or(Vec::new(), |readings| readings.split(' ').collect())
 }
 
-/// The federation of `text` with each of `seeds`: simulated where nobody learns, else as it was committed or learned now.
+/// The federation of `text` with each of `seeds`: simulated if nothing is learned, otherwise committed or learned now.
 ///
 /// # Errors
-/// A specification that is wrong, one that nobody has held, and whatever a federation fails with.
+/// A specification that is wrong, one without committed results, and the errors of a federation.
 pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seeds: &[u64]) -> Result<Vec<Arc<Course>>> {
     let asked = Specification::parse(PLACE, text, seeds.first().copied())?;
     let Some(learning) = asked.learned(context.cache)? else {
@@ -111,7 +112,7 @@ pub(in crate::artefacts) fn hold(context: &Context<'_>, text: &str, seeds: &[u64
     Ok(learned.learned.into_iter().map(Arc::new).collect())
 }
 
-/// Holds the federation of `text` now, once for all artefacts; what learned is kept under `key`.
+/// Simulates the federation of `text` now, once for all artefacts; learned results are kept under `key`.
 fn held_now(context: &Context<'_>, text: &str, seed: u64, key: &str) -> Result<Arc<Course>> {
     let key = format!("federation, seed {seed}: {}", key.replace('\n', "; "));
     context.once(key.clone(), || {
@@ -138,12 +139,12 @@ impl Federation {
         mean(&self.best()).unwrap_or_default()
     }
 
-    /// What each seed comes to beside the same one of `first`, which comes first.
+    /// Compares each seed with the same seed of `first` by `of`, which takes `first`'s course first.
     pub(super) fn beside<T>(&self, first: &Self, of: impl Fn(&Course, &Course) -> T) -> Vec<T> {
         first.courses.iter().zip(&self.courses).map(|(first, own)| of(first, own)).collect()
     }
 
-    /// Hours and accuracy in percent of each measured round that all seeds have: of both the median.
+    /// The hours and the accuracy in percent of each measured round that all seeds have: the median of both.
     pub(super) fn curve(&self) -> Vec<(f64, f64)> {
         let curves: Vec<Vec<(f64, f64)>> = self.courses.iter().map(|course| course.curve()).collect();
         let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
@@ -164,7 +165,7 @@ impl Federation {
         mean(&self.courses.iter().map(|course| of(course)).collect::<Vec<_>>()).unwrap_or_default()
     }
 
-    /// Accuracy, the time of a round, rounds, updates in each, and shares of phones, samples and parts.
+    /// Accuracy, the time of a round, rounds, updates per round, and fractions of phones, samples and updates.
     pub(super) fn costs(&self) -> [f64; 9] {
         [
             self.accuracy(),
@@ -179,7 +180,7 @@ impl Federation {
         ]
     }
 
-    /// What there is to say of it: rounds, what they take, and what became of phones.
+    /// A description: rounds, their cost, and the outcomes of phones.
     pub(super) fn words(&self) -> String {
         let [_, round_s, rounds, updates, excluded, contributed, reached, killed, dropped] = self.costs();
         let round = duration(round_s);
@@ -189,13 +190,13 @@ impl Federation {
     }
 }
 
-/// The median of the values there are, where at least half of the seeds have one.
+/// The median of the existing values, if at least half of the seeds have one.
 pub(super) fn of_most(values: &[Option<f64>]) -> Option<f64> {
     let there: Vec<f64> = values.iter().copied().flatten().collect();
     if 2 * there.len() >= values.len().max(1) { median(there) } else { None }
 }
 
-/// The same in words, with the least and the most of more seeds than one, and with how many have none.
+/// The same as text, with the range if there are several seeds, and the number of seeds without a value.
 pub(super) fn over_seeds(values: &[Option<f64>], decimals: usize) -> String {
     let Some(middle) = of_most(values) else { return "never".to_owned() };
     let there = || values.iter().copied().flatten();
@@ -208,7 +209,7 @@ pub(super) fn over_seeds(values: &[Option<f64>], decimals: usize) -> String {
     }
 }
 
-/// Seconds in words.
+/// Seconds as text.
 pub(super) fn duration(seconds: f64) -> String {
     crate::quantities::time(Nanos((seconds.max(0.0) * 1e9) as u64))
 }
@@ -223,24 +224,25 @@ fn trained(context: &Context<'_>, task: &str) -> Result<[String; 2]> {
     Ok(["stand_in", "data"].map(value))
 }
 
-/// What a guess tells apart of the data of the federation of `text`, and by how much it scatters; `None` where nobody learns.
+/// The accuracy of a guess on the data of the federation of `text`, and its standard deviation; `None` if
+/// nothing is learned.
 pub(in crate::artefacts) fn chance(context: &Context<'_>, text: &str) -> Result<Option<[f64; 2]>> {
     Ok(Specification::parse(PLACE, text, None)?.chance(context.cache)?)
 }
 
-/// In words that accuracies are no better than a guess, if so, after a comma.
+/// A remark, after a comma, if accuracies are not better than a guess; otherwise empty.
 pub(super) fn at_chance(context: &Context<'_>, task: &str, accuracies: &[f64]) -> Result<String> {
     let chance = chance(context, &text(context, task, &["random"])?)?;
     let said = chance.and_then(|chance| learning::at_chance(accuracies, chance));
     Ok(said.map_or_else(String::new, |said| format!(", {said}")))
 }
 
-/// Accuracy over time of each federation of the artefact's sweep, and what it came to beside the first of its group.
+/// Accuracy over time of each federation of the artefact's sweep, and its results compared with the first of its group.
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, courses(context, &hold_all(context)?)?, Outcome::default())
 }
 
-/// The records of it: one for each point of a curve, and one of the whole.
+/// The records: one for each point of a curve, and one for the whole.
 pub(super) fn courses(context: &Context<'_>, all: &[Held]) -> Result<Records> {
     let header = "kind,title,stand_in,time_h,accuracy_percent,round_s,rounds,updates,phones_left_out_percent,contributed,reached,\
                   killed_percent,dropped_percent,first_accuracy,gain,slowdown,first_over_round,time_s,first_time_s,words,duration,\
@@ -275,7 +277,7 @@ pub(super) fn point_of(kind: &str, of_task: &[String; 2], x: f64, accuracy: f64)
     (kind, of_task.clone(), [x, accuracy], [None::<f64>; 14], [""; 4]).row()
 }
 
-/// The title of a task's panel, and what learns in it.
+/// The title of a task's panel, and the network that learns in it.
 pub(super) fn shown(context: &Context<'_>, task: &SweptCase, federation: &Federation) -> Result<[String; 2]> {
     let [network, data] = trained(context, &task.id)?;
     let title = learning::title(&network, &data, &name(task).replacen(", ", " on ", 1));

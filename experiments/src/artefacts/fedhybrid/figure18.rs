@@ -1,4 +1,4 @@
-//! Figure 18: the local training engine, part by part. The paper prints no number of it.
+//! Figure 18: the local training engine, part by part. The paper prints no numbers for it.
 
 use haversack_devices::OperatorKind;
 use haversack_kernels::Isa;
@@ -33,14 +33,14 @@ fn thresholds() -> impl Iterator<Item = String> {
     })
 }
 
-/// The time of all rounds of all phones on which none fails to end.
+/// The time of all rounds, over all phones on which every run ends.
 fn total(phones: &[Phone], which: usize) -> Option<f64> {
     let ended = phones.iter().filter_map(|phone| phone.predicted[which].as_ref());
     let times: Vec<f64> = ended.map(training::time).collect();
     (!times.is_empty()).then(|| times.iter().sum())
 }
 
-/// What was found of each, and last the times that the figure's last panel draws.
+/// The measurements of maps and phones, and last the times in the figure's last panel.
 fn data(maps: &[Map], phones: &[Phone]) -> Result<Records> {
     let mut records = Records::of("panel,subject,method,quantity,unit,value,short");
     let mut row = |panel, subject: &str, method: &str, quantity, unit, value: Option<f64>| {
@@ -77,7 +77,7 @@ fn data(maps: &[Map], phones: &[Phone]) -> Result<Records> {
     Ok(records)
 }
 
-/// What the notes quote.
+/// The quantities that the notes quote.
 fn offer(outcome: &mut Outcome, maps: &[Map], phones: &[Phone]) {
     let slower = maps.iter().map(|map| map.compress.seconds() / map.quantise.seconds()).fold(0.0, f64::max);
     let worst = maps.iter().map(|map| map.compress.seconds() / map.convolution.seconds()).fold(0.0, f64::max);
@@ -109,13 +109,13 @@ const TRACES: usize = 5;
 /// TP_1 in percent and TP_2 of the caption's C1 to C5.
 pub(super) const THRESHOLDS: [(&str, &str); 5] = [("200", "3"), ("150", "3"), ("300", "3"), ("200", "4"), ("200", "5")];
 
-/// What one phone in use made of training; `None` if it never ends.
+/// The runs on one phone in use; `None` for a run that never ends.
 #[derive(Clone, Debug)]
 pub(super) struct Phone {
     pub(super) user: String,
-    /// Memory is measured before every round, and taken for the budget.
+    /// The memory measured before every round is the budget.
     pub(super) measured: Option<Record>,
-    /// With the predictor, by its thresholds.
+    /// With the predictor, for each of its thresholds.
     pub(super) predicted: Vec<Option<Record>>,
 }
 
@@ -139,36 +139,36 @@ const MAPS: [[usize; 3]; 5] = [[64, 112, 112], [64, 56, 56], [128, 28, 28], [256
 /// Bits of a quantised value: GACT's.
 const BITS: u8 = 4;
 const VALUE: u64 = 4;
-/// Halvings of the bound's logarithm until the sizes are alike.
+/// Halvings of the bound's logarithm until the sizes are equal.
 const STEPS: u32 = 14;
-/// Bounds of salient channels, as shares of a channel's range, between which the sizes are alike.
+/// The search range for the bound of salient channels, as fractions of a channel's range.
 const BOUNDS: (f32, f32) = (1e-6, 0.5);
 
 /// One of the maps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Map {
     pub(super) shape: [usize; 3],
-    /// Quantising it, as the executor does: its bytes and those of its codes through DRAM.
+    /// Quantising it, as in the executor: its bytes and those of its codes move through DRAM.
     pub(super) quantise: Nanos,
-    /// Compressing it, and getting it back.
+    /// Compressing it, and restoring it.
     pub(super) compress: Nanos,
     pub(super) restore: Nanos,
-    /// Convolving it: 3 × 3, as many channels out as in.
+    /// Convolving it: 3 × 3, with as many output as input channels.
     pub(super) convolution: Nanos,
     pub(super) quantised: Error,
     pub(super) mixed: Error,
 }
 
-/// What a codec makes of a synthetic map.
+/// The result of a codec on a synthetic map.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Error {
     pub(super) bytes: u64,
-    /// Of what is restored less the original, over the variance of the map.
+    /// The variance of the error, relative to the variance of the map.
     pub(super) variance: f64,
 }
 
 impl Map {
-    /// Its shape for people.
+    /// Its shape as text.
     pub(super) fn name(&self) -> String {
         let [channels, height, width] = self.shape;
         format!("{channels}×{height}×{width}")
@@ -231,14 +231,14 @@ fn convolving(machine: &Machine, graph: &TrainingGraph) -> Nanos {
     forward.map(|(_, time)| time).max().unwrap_or_default()
 }
 
-/// As the executor has it: cores stream the values and their codes.
+/// As in the executor: cores stream the values and their codes.
 fn quantising(machine: &Machine, values: u64) -> Nanos {
     let moved = Bytes(values * VALUE + (values * u64::from(BITS)).div_ceil(8));
     Nanos::from_seconds(moved.as_f64() / machine.device.dram().bandwidth.0)
 }
 
-/// What plain quantisation adds to a synthetic map, and the mixed codec within as many bytes: normal channels have as
-/// many bits, and salient ones the smallest bound that leaves the whole no larger.
+/// The error of plain quantisation on a synthetic map, and that of the mixed codec within the same bytes: normal
+/// channels have equally many bits, and salient ones the smallest bound that keeps the total within those bytes.
 fn errors([channels, height, width]: [usize; 3]) -> Result<(Error, Error)> {
     let values = Kind::Rectified.generate(Shape { channels, height, width });
     let map = FeatureMap { values: &values, channels, height, width };
@@ -297,22 +297,24 @@ mod tests {
         let compress = of(|map| map.compress);
         close(compress[0], bytes / (codec.compress_rate.value.0 * cycles));
         close(of(|map| map.restore)[0], bytes / (codec.decompress_rate.value.0 * cycles));
-        // Codes of four bits: an eighth of the values moves on top of them.
+        // Codes have four bits: an eighth of the values' bytes moves in addition to them.
         close(of(|map| map.quantise)[0], bytes * 1.125 / load(S22).unwrap().dram().bandwidth.0);
-        // The second map has a quarter of the first's positions; each further has half of the values of the one before.
+        // The second map has a quarter of the first's positions; each further one has half of the values
+        // of the one before.
         close(compress[0], 4.0 * compress[1]);
         compress[1..].windows(2).for_each(|pair| close(pair[0], 2.0 * pair[1]));
-        // From the second map on twice the channels at a quarter of the positions: C² H W is the same, and so is 18 C² H W.
+        // From the second map on, each has twice the channels at a quarter of the positions: C² H W is the same,
+        // and so is 18 C² H W.
         let convolution = of(|map| map.convolution);
         // The first has four times the second's work, and the same preparation.
         assert!(convolution[0] > 3.5 * convolution[1], "{convolution:?}");
-        // The same work, with weights that are more and more: they are read once.
+        // The same work, with more and more weights, which are read once.
         assert!(convolution[1..].is_sorted() && convolution[4] < 3.5 * convolution[1], "{convolution:?}");
 
-        // Four bits of 32, and for each channel of so many values at least one group with its own scale.
+        // Four bits of 32, and for each channel at least one group of values with its own scale.
         let bytes_of = |map: &Map| [map.quantised, map.mixed].map(|error| error.bytes as f64);
         assert!(maps.iter().map(bytes_of).all(|[plain, mixed]| mixed <= plain && plain * 8.0 > bytes / 64.0));
-        // Where salient channels are large, the bytes that their zeros do not take buy a far smaller bound.
+        // Where salient channels are large, the bytes that their zeros save allow a far smaller bound.
         assert!(maps.iter().take(2).all(|map| map.mixed.variance < map.quantised.variance / 2.0));
     }
 }

@@ -12,14 +12,14 @@ use crate::artefacts::prelude::*;
 use traces::{LENGTH, ROUNDS, Trace, traces, with_starts};
 use training::{RULES, train};
 
-/// Training begins after this time, in which the predictor watches the phone; budgets before it are for nobody.
+/// Training begins after this time, in which the predictor observes the phone; earlier budgets are not used.
 const WATCHED: Nanos = Nanos(120 * 1_000_000_000);
-/// Iterations of an epoch, which is as far as the predictor looks back: its parameter's default.
+/// Iterations of an epoch, which is the predictor's default history.
 const EPOCH: u64 = 10;
 /// Traces of figure 19b.
 const TRACES: usize = 30;
 
-/// Available memory, and what the predictor makes of it.
+/// Available memory, and the prediction.
 #[derive(Clone, Copy, Debug)]
 struct WatchedSecond {
     time: Nanos,
@@ -27,7 +27,7 @@ struct WatchedSecond {
     predicted: Bytes,
 }
 
-/// What the predictor says each second of `trace`, while nobody trains.
+/// The predictions for each second of `trace`, without training.
 fn follow(context: &Context<'_>, trace: &Trace) -> Result<Vec<WatchedSecond>> {
     let scenario = scenario(context, S22, MOBILENET.0, PICTURES, "fedhybrid")?;
     let plan = context.plan(&trace.on(on_phone(context, scenario, None)?))?;
@@ -50,12 +50,12 @@ fn spread(values: impl Iterator<Item = Bytes> + Clone) -> Option<f64> {
     Some((values.clone().max()? - values.min()?).megabytes())
 }
 
-/// What the phone of one trace has, and what the predictor makes of it.
+/// The available memory of one trace's phone, and the predictions.
 struct Followed<'a> {
     trace: &'a Trace,
     points: Vec<WatchedSecond>,
-    /// From the largest to the smallest once training could begin, in MB: of available memory, and of the predicted
-    /// budget; the means of all starts that are run.
+    /// The difference between the largest and the smallest value after training could begin, in MB: of available
+    /// memory, and of the predicted budget; the means over all starts that are run.
     spreads: [f64; 2],
 }
 
@@ -101,7 +101,7 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
             outcome.row((one.trace.user.as_str(), point.time.seconds(), memory))?;
         }
     }
-    // By how much available memory moves; the example is the trace in which it moves most nearly as in the mean.
+    // Sorted by the spread of available memory; the example is the trace with the spread nearest to the mean.
     followed.sort_by(|a, b| a.spreads[0].total_cmp(&b.spreads[0]));
     let distance = |one: &Followed<'_>| (one.spreads[0] - means[0]).abs();
     if let Some(example) = followed.iter().min_by(|a, b| distance(a).total_cmp(&distance(b))) {
@@ -131,7 +131,7 @@ fn draw(outcome: &mut Outcome, example: &Followed<'_>, all: &[Followed<'_>]) {
     outcome.panel("all thirty", spreads, traces, from_zero("largest less smallest", "MB"));
 }
 
-/// What the rounds of one trace came to under each rule.
+/// The rounds of one trace under each rule.
 type OfTrace = Vec<Option<Record>>;
 
 pub(super) fn rules(context: &Context<'_>) -> Result<Outcome> {
@@ -171,7 +171,7 @@ pub(super) fn rules(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The mean time of the traces that end under both, over that under the predictor.
+/// The mean time of the traces that end under both rules, relative to that under the predictor.
 fn mean_ratio(found: &[OfTrace], rule: usize) -> Option<f64> {
     let both = found.iter().filter_map(|of_trace| Some((of_trace[rule].as_ref()?, of_trace[0].as_ref()?)));
     let (mut times, mut predicted) = (0.0, 0.0);
@@ -182,7 +182,7 @@ fn mean_ratio(found: &[OfTrace], rule: usize) -> Option<f64> {
     (predicted > 0.0).then(|| times / predicted)
 }
 
-/// How many times as long as under the predictor an iteration takes.
+/// The time of an iteration relative to that under the predictor.
 fn ratio(of_trace: &OfTrace, rule: usize) -> Option<f64> {
     let round = |rule: usize| of_trace[rule].as_ref().map(training::round);
     Some(round(rule)? / round(0)?)
@@ -217,7 +217,7 @@ fn draw_rules(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RU
     outcome.panel("against the predictor", ratios, traces, axis("time of an iteration", "x"));
 }
 
-/// What the notes on the rules quote.
+/// The quantities that the notes on the rules quote.
 fn offer(outcome: &mut Outcome, found: &[OfTrace], papers: [Option<f64>; RULES.len()]) {
     let ended = |rule: usize| found.iter().filter_map(move |of_trace| of_trace[rule].as_ref());
     let never = (0..RULES.len())

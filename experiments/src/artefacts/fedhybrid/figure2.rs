@@ -1,5 +1,5 @@
-//! Figure 2: one round of training on two phones of one chip and different memory, and what the kernel does on the
-//! smaller one.
+//! Figure 2: one round of training on two phones with the same chip and different memory, and the kernel's activity
+//! on the smaller one.
 
 use haversack_devices::calibration::Settings;
 use haversack_training::{AtRest, PhoneReport, PhoneSpan, watch};
@@ -10,10 +10,10 @@ use super::setting::{
 };
 use crate::artefacts::prelude::*;
 
-/// The bars: network and samples, and as the reference names them.
+/// The bars: network, samples, and the name in the reference.
 const BARS: [((&str, &str), u64, &str); 2] =
     [(MOBILENET, PICTURES, "mobilenetv2-batch-32"), (BERT, TEXTS, "bert-batch-8")];
-/// What could not be had of the phone's memory before anybody trains.
+/// The memory that is not available on the phone before training.
 fn idle(plan: &Plan) -> Result<Bytes> {
     let phone = plan.resolved.phone.as_deref().context("the run is on no phone in use")?;
     let seen = watch(AtRest::of(phone)?, phone, Nanos(1))?;
@@ -21,9 +21,9 @@ fn idle(plan: &Plan) -> Result<Bytes> {
     Ok(phone.memory.ram.saturating_sub(seen.available))
 }
 
-/// `model` on the phone in use, started over adb as in figure 2, in GB: from the foot what an idle phone holds, weights and their
-/// state, saved tensors, and all else; the most of all memory that could not be had, the mean of all starts, the least and the
-/// most; and what the process alone takes of tensors.
+/// The memory of `model` on the phone in use, started over adb as in figure 2, in GB. From the bottom: the idle phone,
+/// weights and their state, saved tensors, and everything else; then the peak of all unavailable memory, as the mean,
+/// the least and the most over all starts; then the process's own tensors.
 fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<([f64; 4], [f64; 3], f64)> {
     let system = system(context)?;
     let alone = scenario(context, OP10P, model, batch, "original")?;
@@ -36,7 +36,7 @@ fn bar(context: &Context<'_>, model: &str, batch: u64) -> Result<([f64; 4], [f64
     let plan = context.plan(&alone)?;
     let record = plan.run()?;
     let state = Bytes(plan.graph.bytes_of(Role::is_state).at(batch));
-    // What is saved is all there when forward ends, near the peak; by the peak itself backward may have let go of some.
+    // All saved tensors exist when forward ends, close to the peak; at the peak itself backward may have freed some.
     let saved = record.peak_saved.min(record.peak_memory.saturating_sub(state));
     let [idle, state, saved] = [idle, state, saved].map(|bytes| bytes.as_f64() / 1e9);
     let parts = [idle, state, saved, (mean - idle - state - saved).max(0.0)];
@@ -54,22 +54,22 @@ pub(super) fn figure1c(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, Outcome::default())
 }
 
-/// The phones, and as the reference names them.
+/// The phones, and their names in the reference.
 const TWO: [(&str, &str); 2] = [(S22, "s22"), (OP10P, "op10p")];
 const PAPER: &str = "paper";
-/// The states of a thread as the reference names them.
+/// The states of a thread, as named in the reference.
 const STATES: [&str; 3] = ["uninterruptible-sleep", "running", "runnable"];
 
-/// What answers a row at batch 32 by what happens in rounds.
+/// The rounds that answer a row at batch 32.
 pub(crate) struct RoundsOfRow {
-    /// On the phone with little memory and, for a ratio of times, on the other one.
+    /// On the phone with less memory and, for a ratio of times, on the other one.
     pub(crate) rounds: Vec<Scenario>,
-    /// The state whose share it is; `None` for a ratio.
+    /// The state whose fraction is the answer; `None` for a ratio.
     state: Option<usize>,
 }
 
 impl RoundsOfRow {
-    /// What answers `row`; `None` if it is not of batch 32, or neither a time nor a state.
+    /// The rounds that answer `row`; `None` if it is not of batch 32, or neither a time nor a state.
     pub(crate) fn new(context: &Context<'_>, row: &ReferenceRow) -> Result<Option<Self>> {
         if !row.subject.ends_with(&format!("batch {PICTURES}")) {
             return Ok(None);
@@ -84,7 +84,7 @@ impl RoundsOfRow {
         Ok(Some(Self { rounds, state }))
     }
 
-    /// The answer, by what happened in each of the rounds.
+    /// The answer, computed from the events in each of the rounds.
     pub(crate) fn answer(&self, spans: &[PhoneSpan]) -> Option<f64> {
         match (self.state, spans) {
             (Some(state), [little, ..]) => Some(shares(little)[state]),
@@ -94,8 +94,8 @@ impl RoundsOfRow {
     }
 }
 
-/// A record of each start of the rounds of either phone at each of `batches`, with the pages of an iteration that the paper
-/// has evicted and reads again.
+/// A record of each start of the rounds on either phone at each of `batches`, with the pages per iteration that the
+/// paper reports as evicted and read again.
 fn rounds(context: &Context<'_>, batches: &[u64], papers: [Option<f64>; 2]) -> Result<Records> {
     let mut records = Records::of(
         "phone,batch,iterations,name,subject,time_s,asleep_s,running_s,runnable_s,ratio,asleep_percent,running_percent,\
@@ -132,7 +132,7 @@ pub(super) fn times(context: &Context<'_>) -> Result<Outcome> {
 
 pub(super) fn states(context: &Context<'_>) -> Result<Outcome> {
     let mut records = rounds(context, &[PICTURES], [None; 2])?;
-    // The paper gives the states on the S22 alone.
+    // The paper gives the states only for the S22.
     let stated = |state| {
         let id = format!("fedhybrid/figure2b/s22-batch-{PICTURES}/{state}/share-of-time");
         Ok(context.paper(&id)?.unwrap_or_default())
@@ -146,20 +146,21 @@ pub(super) fn states(context: &Context<'_>) -> Result<Outcome> {
 pub(super) fn pages(context: &Context<'_>) -> Result<Outcome> {
     let paper = |metric: &str| context.paper(&format!("fedhybrid/figure2c/s22-batch-32/kernel/{metric}"));
     let (read, share) = (paper("page-refaults")?, paper("evicted-re-accessed")?);
-    // Pages that the paper's two numbers make together.
+    // Pages computed from the paper's two numbers.
     let evicted = read.zip(share).map(|(read, share)| read / share * 100.0);
     show(context, rounds(context, &[PICTURES], [evicted, read])?, Outcome::default())
 }
 
-/// The means of what could not be had, `MemTotal` less `MemAvailable`, and of all that is not free, in per cent of what the
-/// kernel manages.
+/// The means of unavailable memory (`MemTotal` less `MemAvailable`) and of all memory that is not free, in percent of
+/// the memory that the kernel manages.
 fn memory(PhoneReport { run, managed, .. }: &PhoneReport) -> [f64; 2] {
     [run.unavailable_mean, run.used_mean].map(|bytes| bytes.as_f64() / managed.as_f64() * 100.0)
 }
 
-/// By iteration the pages that are evicted, to the swap partition and to files, to ZRAM, and dropped since flash has them; those
-/// that are read from flash, that come back from ZRAM, and all that are wanted again; and those read from flash in the whole
-/// round. Of the evicted those that are read again, and that are wanted again wherever they come from, in per cent.
+/// First, pages per iteration: evicted in total, of these to the swap partition and to files, to ZRAM, and dropped
+/// because flash has them; read from flash, brought back from ZRAM, and all refaults; and last the pages read from
+/// flash in the whole round. Second, the percentage of evicted pages that are read again from flash, and that are
+/// brought back from anywhere.
 fn pages_of(PhoneReport { run, .. }: &PhoneReport, iterations: u32) -> ([f64; 8], [Option<f64>; 2]) {
     let (counters, evicted, read) = (&run.counters, run.evicted(), run.read_from_flash());
     let flash = counters.pswpout - counters.zram_out + counters.file_out;
@@ -172,18 +173,18 @@ fn pages_of(PhoneReport { run, .. }: &PhoneReport, iterations: u32) -> ([f64; 8]
     (pages, again.map(|share| (evicted > 0).then_some(share)))
 }
 
-/// The run of a round: one epoch over a client's pictures by MNN, started over adb as a native process, on a phone
-/// without apps.
+/// The run of a round: one epoch over a client's pictures by MNN, started over adb as a native process, on a
+/// phone without apps.
 fn of_round(context: &Context<'_>, phone: &str, batch: u64) -> Result<Scenario> {
     let mut scenario = scenario(context, phone, MOBILENET.0, batch, "original")?;
-    // The reading's iterations are of the larger batch: as many pictures at the smaller one take more.
+    // The reading gives iterations of the larger batch: the same number of pictures takes more at the smaller one.
     let pictures = context.reading_number("figure2-window")? * PICTURES as f64;
     scenario.iterations = Some((pictures / batch as f64).round() as u32);
     scenario.trainer_adj = Some(system(context)?.constants.scores.native.value.0);
     on_phone(context, scenario, None)
 }
 
-/// Uninterruptible sleep, running and runnable, in per cent of the three.
+/// Uninterruptible sleep, running and runnable, in percent of the three.
 fn shares(span: &PhoneSpan) -> [f64; 3] {
     let parts = [span.states.sleeping, span.states.running, span.states.runnable];
     let total: Nanos = parts.into_iter().sum();
@@ -204,7 +205,7 @@ fn mean_time(reports: &[PhoneReport]) -> Result<f64> {
 /// Memory of the phones of the curve, in GiB.
 const MEMORIES: [f64; 9] = [6.5, 7.0, 7.5, 8.0, 8.5, 9.0, 9.5, 10.0, 11.0];
 
-/// What an idle phone holds: for people, and how much of the middle.
+/// Estimates of an idle phone's memory: the label, and the fraction of the middle estimate.
 fn holdings(context: &Context<'_>) -> Result<[(&'static str, f64); 3]> {
     let system = system(context)?;
     let (resident, middle) = (&system.constants.resident, system.resident(&context.device(S22)?).total().as_f64());
@@ -212,13 +213,13 @@ fn holdings(context: &Context<'_>) -> Result<[(&'static str, f64); 3]> {
     Ok([("middle", 1.0), ("least", of_middle(resident.least.value)), ("most", of_middle(resident.most.value))])
 }
 
-/// A point: how much memory is missing, in GB, and how many times as long as without want an iteration takes.
+/// A point: the missing memory in GB, and the time of an iteration relative to that with enough memory.
 fn point(context: &Context<'_>, ram: f64, share: f64, peak: Bytes, undisturbed: f64) -> Result<(f64, f64)> {
     let system = system(context)?;
     let resident = system.resident(&context.device(S22)?);
     let parts = [("kernel", resident.kernel), ("anonymous", resident.anonymous), ("file", resident.file)];
     let held = |bytes: Bytes| bytes.as_f64() * share / 1e9;
-    // What is held does not shrink with the phone here.
+    // The resident memory must not shrink with the phone's here.
     let constants = parts.iter().map(|(name, bytes)| (*name, held(*bytes))).chain([("of", 1.0)]);
     let system_set: Settings =
         constants.map(|(name, held)| (format!("resident.{name}"), format!("{held} GB"))).collect();
@@ -260,7 +261,7 @@ fn draw_deficit(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
     Ok(())
 }
 
-/// Extents, from the usual ones down.
+/// Sizes of extents, from the default down.
 const EXTENTS: [&str; 3] = ["64 KiB", "32 KiB", "16 KiB"];
 
 /// Lists the slow-down at each size of extent.
@@ -305,7 +306,7 @@ mod tests {
         };
         let span =
             PhoneSpan { used_mean: Bytes(700), unavailable_mean: Bytes(600), counters, states, ..PhoneSpan::default() };
-        // The last iteration alone is not what the figure is of.
+        // The figure covers all iterations, not only the last.
         PhoneReport { managed: Bytes(800), run: span, ..PhoneReport::default() }
     }
 
@@ -320,10 +321,11 @@ mod tests {
     #[test]
     fn pages_are_by_iteration_and_read_again_from_flash_alone() {
         let (pages, [read_again, wanted_again]) = pages_of(&report(), 4);
-        // Of 900 + 100 evicted 900 − 600 swapped out and 20 written back go to flash, 600 to ZRAM; the other 80 are dropped.
+        // Of 900 + 100 evicted pages, 900 − 600 swapped out and 20 written back go to flash, 600 to ZRAM; the
+        // other 80 are dropped.
         assert_eq!(pages[..4], [250.0, 80.0, 150.0, 20.0]);
-        // 500 pages swapped in, of which 350 from ZRAM, and 50 of files are 200 from flash. The count may be 50 an iteration,
-        // (500 + 60) / 4 with ZRAM's, or 200 in the round.
+        // 500 pages are swapped in, 350 of them from ZRAM, and 50 of files: 200 are from flash. The paper's count may
+        // be 50 per iteration, (500 + 60) / 4 including ZRAM's, or 200 in the round.
         assert_eq!(pages[4..], [50.0, 87.5, 140.0, 200.0]);
         assert_eq!(read_again, Some(20.0));
         assert!((wanted_again.unwrap() - 56.0).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! Figures 20 and 21: what FedHybrid's plans, and budgets, cost.
+//! Figures 20 and 21: the cost of FedHybrid's plans and budgets.
 
 use haversack_devices::units::{Joules, Watts};
 use haversack_policies::fedhybrid::Parameters;
@@ -15,7 +15,7 @@ use super::setting::{BERT, FEW_PICTURES, MOBILENET, OP10P, PICTURES, S22, TEXTS,
 use crate::artefacts::prelude::*;
 use crate::federate::{Specification, planning};
 
-/// The policies as they are called, and for people.
+/// The policies, with display names.
 pub(super) const POLICIES: [(&str, &str); 6] = [
     ("fedhybrid", "FedHybrid"),
     ("melon", "Melon"),
@@ -24,11 +24,11 @@ pub(super) const POLICIES: [(&str, &str); 6] = [
     ("sage", "Sage"),
     ("daf", "DAF"),
 ];
-/// Training with all the memory that it wants.
+/// Training with enough memory.
 const ORIGINAL: (&str, &str) = ("original", "no policy");
 
-/// An iteration: on a phone in use the mean of all, since apps change between them; else the last, since a policy may
-/// spend the first on finding its micro-batch.
+/// The time of an iteration: on a phone in use the mean of all, because apps change between them; otherwise the last,
+/// because a policy may spend the first on finding its micro-batch.
 fn seconds(record: &Record) -> f64 {
     if record.phone.is_some() { training::round(record) } else { record.iteration.seconds() }
 }
@@ -59,7 +59,7 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
     for ((policy, percent), found) in wanted.iter().zip(&found) {
         let point = percent.map_or(policy.1.to_owned(), |percent| format!("{} at {percent} %", policy.1));
         for (phone, found) in ["to itself", "in use"].into_iter().zip(found) {
-            // The means of runs from several starts; none where none ends.
+            // The means of runs from several starts; `None` if no run ends.
             let mean_of = |of: fn(&Record) -> f64| mean(&found.iter().map(of).collect::<Vec<_>>());
             let (memory, time) = (mean_of(|record| record.reserved.as_f64()), mean_of(seconds));
             let faults = [training::faults, training::kills].map(|of| mean_of(of).filter(|_| phone == "in use"));
@@ -85,7 +85,7 @@ pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
 
 const SHARE: &str = "fedhybrid/figure20c/s22/five-regenerations-in-ten-rounds/communication-share";
 const PLAN_RATIO: &str = "fedhybrid/figure20c/s22-vs-server/plan-generation/time-ratio";
-/// Local rounds, and the new plans among them that the row asks for.
+/// Local rounds, and the number of new plans among them in the row.
 const ROUNDS: u64 = 10;
 const PLANS: u64 = 5;
 /// Networks that plans are made for, and their samples.
@@ -95,35 +95,35 @@ const NETWORKS: [((&str, &str), u64); 4] = [
     (("resnet50", "ResNet-50"), PICTURES),
     (BERT, TEXTS),
 ];
-/// Budgets that plans are made for, in percent of what training needs.
+/// Budgets of plans, in percent of the memory that training needs.
 const PERCENTS: [u64; 5] = [90, 80, 70, 60, 50];
 
-/// What is sent for plans, beside training.
+/// The cost of communication for plans, in addition to training.
 struct Traffic {
     /// The weights.
     weights: Bytes,
-    /// The profile there and the plan back.
+    /// The profile to the server and the plan back.
     plan: Bytes,
-    /// Bytes a second.
+    /// Bytes per second.
     link: f64,
-    /// An iteration that wants for nothing.
+    /// An iteration with enough memory.
     iteration: Nanos,
     /// Iterations of a round.
     iterations: u64,
 }
 
 impl Traffic {
-    /// Seconds for `plans` new plans, each with the weights there and back.
+    /// Seconds for `plans` new plans, each with the weights to the server and back.
     fn seconds(&self, plans: u64) -> f64 {
         plans as f64 * (2.0 * self.weights.as_f64() + self.plan.as_f64()) / self.link
     }
 
-    /// Seconds of training where a round has this number of iterations.
+    /// Seconds of training with this number of iterations per round.
     fn training(&self, iterations: u64) -> f64 {
         self.iteration.seconds() * (ROUNDS * iterations) as f64
     }
 
-    /// The share of communication in all time, in percent.
+    /// The percentage of communication in the total time.
     fn share(&self, plans: u64, iterations: u64) -> f64 {
         self.seconds(plans) / (self.seconds(plans) + self.training(iterations)) * 100.0
     }
@@ -233,7 +233,7 @@ fn draw_shares(context: &Context<'_>, outcome: &mut Outcome, traffic: &Traffic) 
     Ok(())
 }
 
-/// A plan is one thread's scalar work: the same number of operations on either core.
+/// Making a plan is scalar work of one thread: the number of operations is the same on either core.
 fn answer_ratio(context: &Context<'_>, outcome: &mut Outcome, made: &[Made]) -> Result<()> {
     let ratios: Vec<f64> = made
         .iter()
@@ -273,7 +273,7 @@ pub(super) fn plans(context: &Context<'_>) -> Result<Outcome> {
 const INCREASE: &str = "fedhybrid/figure21/op10p-mobilenetv2,squeezenet-batch-16/fedhybrid/ideal/energy-increase";
 const RATIO: &str = "fedhybrid/figure21/op10p/baselines/fedhybrid/energy-ratio";
 
-/// All that a power monitor in the battery's place measures: what training draws, and the idle phone beside it.
+/// The energy that a power monitor in place of the battery measures: training, and the idle phone.
 fn energy(record: &Record, idle: Watts) -> Joules {
     record.energy + idle * record.iteration
 }
@@ -290,7 +290,7 @@ pub(super) fn figure21(context: &Context<'_>) -> Result<Outcome> {
     })?;
     let most = records.most("increase_percent", "policy", "fedhybrid")?;
     let mut outcome = show(context, records, Outcome::default())?;
-    // What the notes quote.
+    // The quantities that the notes quote.
     if let (Some(most), Some(paper)) = (most, context.paper(INCREASE)?)
         && most < paper
     {

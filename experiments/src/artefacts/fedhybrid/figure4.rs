@@ -1,4 +1,5 @@
-//! Figure 4, and the rates of section 4.3: how long a file takes on flash, by the core that asks and by the apps beside.
+//! Figure 4, and the rates of section 4.3: the time to read a file from flash, by the requesting core and the
+//! number of other apps.
 
 use std::ops::RangeInclusive;
 
@@ -28,7 +29,7 @@ struct Storage {
 struct OperatingCore {
     core: String,
     gigahertz: f64,
-    /// CoreMark iterations a second.
+    /// CoreMark iterations per second.
     coremark: f64,
     speed: ScalarSpeed,
 }
@@ -142,11 +143,11 @@ pub(super) fn rates(context: &Context<'_>) -> Result<Outcome> {
 }
 
 const SHARE: &str = "fedhybrid/section5.5/s22/predictor/cpu-share";
-/// Where services in the background run.
+/// The core of background services.
 const LITTLE: &str = "little:1";
 
-/// The time of one look at memory on the core of services: a reading of `/proc/meminfo`, and a call of ActivityManager
-/// for the adjustments of all apps.
+/// The time of one sample of memory on the core of background services: a reading of `/proc/meminfo`, and a call of
+/// ActivityManager for the adjustments of all apps.
 struct Look {
     reading: Nanos,
     call: Nanos,
@@ -193,7 +194,7 @@ pub(super) fn share(context: &Context<'_>) -> Result<Outcome> {
         ),
     );
     outcome.quantity("a look at memory", "µs", [micros(look.time())]);
-    // Looks a second at which a hundredth of a core is taken.
+    // Samples per second that use a hundredth of a core.
     outcome.quantity("looks for a hundredth", "", [0.01 / look.time().seconds()]);
     show(context, records, outcome)
 }

@@ -1,4 +1,4 @@
-//! Figure 7: what each technique of saving memory is worth, tensor by tensor.
+//! Figure 7: the benefit of each memory-saving technique, tensor by tensor.
 
 use std::collections::HashSet;
 
@@ -13,16 +13,16 @@ use super::setting::{MOBILENET, S22, scenario};
 use crate::artefacts::prelude::*;
 
 const COMPRESSION: &str = "fedhybrid/figure7/convolution-and-matmul-tensors/compression-above-recomputation/mps";
-/// The number of tensors, by the reading `reward`.
+/// The number of tensors, from the reading `reward`.
 const TENSORS: usize = 12;
 /// The techniques, in the order of [`Candidate::mps`].
 const TECHNIQUES: [&str; 3] = ["swapping", "recomputation", "compression"];
-/// Values are of four bytes.
+/// Bytes per value.
 const VALUE: u64 = 4;
 
 /// One of the tensors.
 struct Candidate {
-    /// The operator that makes it, in the engine's words; not the conversion of its layout.
+    /// The operator that makes it, by the engine's name; conversions of its layout are skipped.
     operator: String,
     shape: String,
     bytes: Bytes,
@@ -50,7 +50,7 @@ impl Candidate {
         })
     }
 
-    /// What each of the techniques comes to; none for what the run cannot offer.
+    /// The terms of each technique; `None` where the run does not provide them.
     fn terms(&self) -> [Option<&Terms>; 3] {
         let Surveyed { recompute, compress, swap, .. } = &self.found;
         [swap.as_ref(), Some(recompute), compress.as_ref()]
@@ -61,8 +61,8 @@ impl Candidate {
     }
 }
 
-/// The operator that makes a tensor; of what only lies in another order, the one that made what was transformed, as
-/// equation 6 has it.
+/// The operator that makes a tensor; for a tensor that is only transformed to another layout, the operator that made
+/// the original, as in equation 6.
 fn maker(graph: &TrainingGraph, tensor: TensorId) -> Option<&Node> {
     let mut wanted = tensor;
     loop {
@@ -74,7 +74,7 @@ fn maker(graph: &TrainingGraph, tensor: TensorId) -> Option<&Node> {
     }
 }
 
-/// The shape of a sample of a tensor of `values` values that `module` makes: its output's, if that has as many.
+/// The shape of one sample of a tensor of `values` values that `module` makes: that of its output, if it has as many.
 fn shape(plan: &Plan, module: &str, values: u64) -> String {
     let network = &plan.resolved.network;
     let mut made = network.nodes.iter().filter(|node| node.module == module).map(|node| network.shape(node.output));
@@ -111,7 +111,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let products: Vec<&Candidate> = tensors.iter().filter(|tensor| tensor.product).collect();
     for (technique, name) in TECHNIQUES.into_iter().enumerate() {
-        // What the run cannot offer is no number, which stands in no relation.
+        // A missing value becomes NaN, for which every relation is false.
         let mps = |tensor: &Candidate| tensor.mps()[technique].unwrap_or(f64::NAN);
         outcome.quantity(&format!("MPS of {name}"), "B·s per s", tensors.iter().map(mps));
         outcome.quantity(
@@ -136,7 +136,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     show(context, data(&tensors)?, outcome)
 }
 
-/// Why compression is not above recomputation for a tensor.
+/// The reason why compression is not above recomputation for a tensor.
 fn miss(tensor: &Candidate) -> Option<String> {
     let Surveyed { recompute, compress, .. } = &tensor.found;
     let compress = compress.as_ref()?;

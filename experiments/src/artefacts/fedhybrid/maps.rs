@@ -1,4 +1,4 @@
-//! What trained maps are like, and what FedHybrid's codec and the kernel's ZRAM make of them.
+//! Properties of trained maps, and the effect of FedHybrid's codec and the kernel's ZRAM on them.
 
 use haversack_devices::stack::CodecRatios;
 use haversack_kernels::Isa;
@@ -13,7 +13,7 @@ use crate::measured::Measured;
 
 const ABOUT_OUTLIERS: &str = "Channels with outliers in trained maps";
 
-/// A record of everything that was measured of maps, and of the pages that are neither same-filled nor kept whole.
+/// A record of all measurements of maps, including the pages that are neither same-filled nor kept whole.
 fn of_maps(measured: &Measured) -> Result<Records> {
     let mut records = Records::of("network,of,quantity,name,unit,value,lo,hi");
     for value in &measured.values {
@@ -35,7 +35,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     show(context, of_maps(&measured)?, outcome)
 }
 
-/// The channels that the 3σ rule finds on each kind of map, and the one with the farthest outlier.
+/// The channels that the 3σ rule finds on each kind of map, and the largest outlier.
 fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let codec = Codec::new(Mode::mixed(Bound::OfTensor(CODEC_BOUND)), Isa::chosen()?)?;
     let maps = trained.maps()?;
@@ -58,8 +58,8 @@ fn outliers(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     Ok(values)
 }
 
-/// Of every channel of all samples of a map its farthest value from its mean, in standard deviations. Of fewer than a
-/// hundred values nothing can be told.
+/// For every channel of all samples of a map, the largest deviation from its mean, in standard deviations. Channels
+/// with fewer than a hundred values are skipped.
 fn reaches(map: &SavedMap) -> Vec<f64> {
     let plane = map.map.height * map.map.width;
     if plane < 100 {
@@ -78,10 +78,10 @@ fn reach(values: &[f32]) -> f64 {
 
 const ABOUT_RATIOS: &str = "How many times smaller FedHybrid's codec makes trained maps";
 
-/// The stack whose codec it is.
+/// The stack with the codec.
 const STACK: &str = "mnn-2";
 
-/// What a run without data takes the codec to come to on maps of a network.
+/// The codec's ratios that a run without data assumes for the maps of a network.
 fn assumed(context: &Context<'_>, recipe: Recipe) -> Result<CodecRatios> {
     let codec = context.stack(STACK)?.constants.codec.context("the stack has no codec")?;
     Ok(if recipe.data == "glyphs" { codec.pictures } else { codec.tokens })
@@ -101,7 +101,7 @@ pub(super) fn section4_4_1(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// What the codec comes to on each kind of map of a trained network.
+/// The codec's ratio on each kind of map of a trained network.
 fn ratios(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let codec = Codec::new(Mode::mixed(Bound::OfTensor(CODEC_BOUND)), Isa::chosen()?)?;
     let maps = trained.maps()?;
@@ -132,18 +132,18 @@ const ABOUT_PAGES: &str = "ZRAM's classes of the pages of trained maps, with lz4
 
 /// Bytes of a page.
 const PAGE: usize = 4096;
-/// What does not shrink to three quarters zsmalloc keeps whole (its huge class).
+/// Pages that do not shrink to three quarters are kept whole by zsmalloc (its huge class).
 const HUGE: usize = PAGE / 4 * 3;
 /// All kinds together.
 const ALL: &str = "all";
 
 /// The level of zstd that the kernel takes (`ZSTD_DEF_LEVEL` of `crypto/zstd.c`).
 const LEVEL: i32 = 3;
-/// What is said of the pages under lz4, and under zstd.
+/// The names of the quantities for lz4, and for zstd.
 const SAID: [[&str; 3]; 2] =
     [["incompressible", "ratio-of-others", "ratio"], ["zstd-incompressible", "zstd-ratio-of-others", "zstd-ratio"]];
 
-/// What a compressor makes of the pages that are not same-filled.
+/// The result of a compressor on the pages that are not same-filled.
 #[derive(Clone, Copy, Default)]
 struct PackedPages {
     /// Pages that are kept whole.
@@ -165,14 +165,14 @@ impl PackedPages {
 #[derive(Clone, Copy, Default)]
 struct Pages {
     number: usize,
-    /// Pages of one word again and again, of which only the word is kept.
+    /// Pages that repeat one word, of which only the word is kept.
     same_filled: usize,
-    /// The others under lz4, and under zstd.
+    /// The others, compressed by lz4 and by zstd.
     packed: [PackedPages; 2],
 }
 
 impl Pages {
-    /// Counts the pages of `bytes`, too.
+    /// Adds the pages of `bytes`.
     fn add(&mut self, bytes: &[u8]) -> Result<()> {
         let mut zstd = zstd::bulk::Compressor::new(LEVEL)?;
         for page in bytes.chunks_exact(PAGE) {
@@ -200,7 +200,7 @@ impl Pages {
         for (packed, [incompressible, ratio_of_others, ratio]) in self.packed.iter().zip(SAID) {
             let stored = packed.incompressible * PAGE + packed.compressed;
             let others = self.others(packed);
-            // Without others there is nothing that became smaller.
+            // Without others no page became smaller.
             let smaller = if others > 0 { (others * PAGE) as f64 / packed.compressed as f64 } else { 1.0 };
             values.push((incompressible, "%", share(packed.incompressible)));
             values.push((ratio_of_others, "factor", smaller));
@@ -215,7 +215,7 @@ pub(super) fn section5_2(context: &Context<'_>) -> Result<Outcome> {
     show(context, of_maps(&measured)?, outcome)
 }
 
-/// The classes of each kind of map of a trained network, and of all.
+/// The page classes of each kind of map of a trained network, and of all.
 fn classes(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let maps = trained.maps()?;
     let of = |maps: &mut dyn Iterator<Item = &SavedMap>| -> Result<Pages> {
@@ -244,15 +244,15 @@ const ABOUT_VARIANCE: &str = "Variance that restored maps add to the gradients o
 
 /// Bits of a quantised value.
 const BITS: [u8; 3] = [8, 4, 2];
-/// Bounds of the codec, in tenths of what a training with data has.
+/// Bounds of the codec, in tenths of the bound used in training with data.
 const TENTHS: [u8; 4] = [1, 3, 10, 30];
 
-/// How maps are stored and got back.
+/// Methods to store and restore maps.
 #[derive(Clone, Copy)]
 enum Method {
-    /// As GACT does it: so many bits a value, rounded at random.
+    /// As in GACT: this many bits per value, with stochastic rounding.
     Quantised(u8),
-    /// By FedHybrid's codec, within so many tenths of the bound.
+    /// By FedHybrid's codec, within this many tenths of the bound.
     Mixed(u8),
 }
 
@@ -268,7 +268,7 @@ impl Method {
         }
     }
 
-    /// What comes back of a map, and the bytes that it took.
+    /// The restored map, and the bytes of its stored form.
     fn restored(self, map: &SavedMap, isa: Isa) -> Result<(Vec<f32>, u64)> {
         match self {
             Self::Quantised(bits) => quantised(map, bits, isa),
@@ -316,7 +316,7 @@ pub(super) fn figure18b(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// What each method adds to the gradients of a trained network.
+/// The error that each method adds to the gradients of a trained network.
 fn variances(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let isa = Isa::chosen()?;
     let exact = trained.gradients(|map| Ok(map.values.clone()))?;
@@ -338,7 +338,8 @@ fn variances(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     Ok(found)
 }
 
-/// What was positive lets gradients through whatever is left of it: a store keeps a bit of that beside the values.
+/// The gradient passes wherever the original was positive, even if the restored value is zero: a store keeps one bit
+/// for this in addition to the values.
 fn passing(map: &SavedMap, mut restored: Vec<f32>) -> Vec<f32> {
     if map.kind == MapKind::Rectified {
         for (restored, &value) in restored.iter_mut().zip(&map.values) {
@@ -393,7 +394,8 @@ mod tests {
 
     #[test]
     fn pages_are_same_filled_incompressible_or_smaller() {
-        // Zeros; one byte counted up, whose 256 values both find again after the first time; bits without order.
+        // Zeros; a counter in one byte, whose 256 values both compressors find again after the first
+        // cycle; random bits.
         let noise = (0..PAGE as u32)
             .map(|place| (place.wrapping_mul(2_654_435_761) >> 13) as u8 ^ ((place * place) >> 7) as u8);
         let mut bytes = vec![0; PAGE];
@@ -408,7 +410,7 @@ mod tests {
         for packed in [lz4, zstd] {
             assert!(packed.compressed > 256 && packed.compressed < 400, "{}", packed.compressed);
         }
-        // What is left of three pages: one whole, and the compressed one.
+        // The stored bytes of three pages: one whole, and a compressed one.
         let ratio = pages.values().into_iter().find(|value| value.0 == "ratio").unwrap().2;
         assert!((ratio - (3 * PAGE) as f64 / (PAGE + lz4.compressed) as f64).abs() < 1e-12);
     }

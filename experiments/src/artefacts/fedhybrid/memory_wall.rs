@@ -1,10 +1,10 @@
-//! Figure 1: what a federation loses where memory is short, and as data go with memory.
+//! Figure 1: the losses of a federation on phones short of memory, and where data correlate with memory.
 
 use super::federations::{Federation, Held, courses, hold, hold_all, point_of, readings, seeds, shown, text};
 use crate::artefacts::prelude::*;
 use crate::artefacts::sweeps::words;
 
-/// The first two methods of each task are Oort as it is, and with memory enough.
+/// The first two methods of each task are Oort as published, and Oort with enough memory.
 pub(super) fn figure1(context: &Context<'_>) -> Result<Outcome> {
     let all = hold_all(context)?;
     let mut records = courses(context, &all)?;

@@ -1,4 +1,4 @@
-//! What recomputation costs under Melon: table 1 and figure 5.
+//! The cost of recomputation under Melon: table 1 and figure 5.
 
 use haversack_workloads::Role;
 
@@ -7,16 +7,16 @@ use crate::artefacts::prelude::*;
 use crate::artefacts::sweeps::gathered;
 use crate::papers::reference::{Reference, Role as RowRole};
 
-/// The budget of the reading `table1-share`, in percent of what saved tensors take.
+/// The budget of the reading `table1-share`, in percent of the memory of saved tensors.
 const HALF: f64 = 50.0;
 
-/// Milliseconds of layout transformations and of all else that is computed again.
+/// Milliseconds of layout transformations and of all other recomputation.
 fn parts(record: &Record) -> [f64; 2] {
     let layout = record.recomputed_layout;
     [layout, record.breakdown.recompute.saturating_sub(layout)].map(|time| time.seconds() * 1e3)
 }
 
-/// What layout transformations take of all that is computed again, in per cent; `None` if nothing is.
+/// The percentage of layout transformations in the recomputation time; `None` if nothing is recomputed.
 fn share(record: &Record) -> Option<f64> {
     let [layout, other] = parts(record);
     (layout + other > 0.0).then(|| layout / (layout + other) * 100.0)
@@ -48,7 +48,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// The lines: network and samples, and as the reference names them.
+/// The lines: network, samples, and the name in the reference.
 const LINES: [((&str, &str), u64, &str); 2] =
     [(MOBILENET, PICTURES, "mobilenetv2-batch-32"), (BERT, TEXTS, "bert-batch-8")];
 /// Steps from enough memory down to the reading's budget.
@@ -57,9 +57,9 @@ const STEPS: u64 = 8;
 /// One network on one phone.
 struct Line {
     scenario: Scenario,
-    /// What the optimiser keeps of the weights, which is beside every budget.
+    /// The optimiser's state, which every budget excludes.
     state: Bytes,
-    /// An iteration that wants for nothing.
+    /// An iteration with enough memory.
     enough: Record,
 }
 
@@ -72,7 +72,7 @@ impl Line {
         Ok(Self { enough: plan.run()?, scenario, state })
     }
 
-    /// An iteration within `budget` beside the optimiser's state, or why there is none.
+    /// An iteration within `budget` plus the optimiser's state, or the reason why there is none.
     fn within(&self, context: &Context<'_>, budget: Bytes) -> Result<Result<Record, String>> {
         let memory_budget = Some(Budget::Bytes(budget + self.state));
         run_if_it_fits(context, &context.plan(&Scenario { memory_budget, ..self.scenario.clone() })?)
@@ -82,7 +82,7 @@ impl Line {
         record.iteration.seconds() / self.enough.iteration.seconds()
     }
 
-    /// Budgets from what training needs down to `least`, which comes last.
+    /// Budgets from the need of training down to `least`, which comes last.
     fn budgets(&self, least: Bytes) -> impl Iterator<Item = Bytes> + use<> {
         let spare = self.enough.reserved.saturating_sub(self.state).saturating_sub(least);
         (0..=STEPS).rev().map(move |step| least + Bytes(spare.0 * step / STEPS))
@@ -117,12 +117,12 @@ pub(super) fn figure5(context: &Context<'_>, phone: &'static str) -> Result<Outc
     show(context, records, outcome)
 }
 
-/// One number a method whatever the network, the batch and the phone: the median of the method's `fit` rows of the same
-/// metric; figure 5's two parts are one.
+/// One number per method, for all networks, batches and phones: the median of the method's `fit` rows of the same
+/// metric; the two parts of figure 5 count as one artefact.
 ///
-/// `None` if the row itself is the only such row, and for all other artefacts: figures 1c and 2 have no two rows of one
-/// method and metric of which one is `fit` and another is not. Figure 1c's and 2a's rows are all `fit`, and the memory in
-/// use of figure 2b and the counts of figure 2c are all `check`.
+/// `None` if the row itself is the only such row, and for all other artefacts: in figures 1c and 2 no method and metric
+/// has both a `fit` row and a row of another role. The rows of figures 1c and 2a are all `fit`, and the memory in use
+/// of figure 2b and the counts of figure 2c are all `check`.
 pub(super) fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     let together: &[&str] = match row.artefact.as_str() {
         "table1" => &["table1"],
@@ -157,11 +157,12 @@ mod tests {
             let reference = Reference::of_rows(parse("fedhybrid", "f.csv", &text).unwrap());
             null(&reference, reference.row("fedhybrid/table1/a/recomputation/share").unwrap())
         };
-        // The only fit row says nothing of itself, and a check row is no source; a row of another role has the source.
+        // The only fit row is not a source for itself, and a check row is not a source; a row of another
+        // role uses the fit row.
         assert_eq!(null_of_a(&[row("a", "20", "fit")]), None);
         assert_eq!(null_of_a(&[row("a", "20", "fit"), row("b", "30", "check")]), None);
         assert_eq!(null_of_a(&[row("a", "20", "check"), row("b", "30", "fit")]), Some(30.0));
-        // Beside another the median of both: (20 + 30) / 2 = 25.
+        // With two fit rows it is their median: (20 + 30) / 2 = 25.
         assert_eq!(null_of_a(&[row("a", "20", "fit"), row("b", "30", "fit")]), Some(25.0));
     }
 
@@ -169,12 +170,12 @@ mod tests {
     fn a_method_of_fedhybrids_has_one_number() {
         let reference = Reference::load().unwrap();
         let null = |id: &str| null(&reference, reference.row(id)?);
-        // The fit rows of table 1 are 19.7, 14.2 and 57.8 %: the middle one stands for all, a withheld row too.
+        // The fit rows of table 1 are 19.7, 14.2 and 57.8 %: the median applies to all rows, including withheld ones.
         for subject in ["resnet34", "bert", "swin-finetune"] {
             let id = format!("fedhybrid/table1/{subject}/recomputation/layout-transformation-share");
             assert_eq!(null(&id), Some(19.7), "{id}");
         }
-        // Figure 5 has two fit rows, 2.3 and 4.8, whose mean stands for all four.
+        // Figure 5 has two fit rows, 2.3 and 4.8, whose mean applies to all four.
         let overhead = |place: &str| null(&format!("fedhybrid/{place}/melon/latency-overhead"));
         for place in ["figure5a/s22-bert-batch-8", "figure5b/redmi-note10-mobilenetv2-batch-32"] {
             assert_eq!(overhead(place), Some(3.55), "{place}");

@@ -1,4 +1,4 @@
-//! What FedHybrid's artefacts share: phones, networks, and runs of MNN with and without the phone's own memory.
+//! Shared by FedHybrid's artefacts: phones, networks, and runs of MNN with and without the phone's own memory.
 
 use haversack_devices::{CoreSelection, System};
 use haversack_training::PhoneReport;
@@ -14,33 +14,33 @@ pub(crate) const OP10P: &str = "oneplus-10-pro";
 /// The phone of a lower class.
 pub(crate) const NOTE10: &str = "redmi-note10";
 
-/// The phones as the device calibrations name them, and for people.
+/// The phones: the id of the calibration, and the display name.
 pub(crate) const PHONES: [(&str, &str); 3] =
     [(S22, "Galaxy S22"), (OP10P, "OnePlus 10 Pro"), (NOTE10, "Redmi Note 10")];
 
-/// The name of a phone for people.
+/// The display name of a phone.
 pub(crate) fn phone_name(phone: &'static str) -> &'static str {
     PHONES.iter().find(|(id, _)| *id == phone).map_or(phone, |(_, name)| name)
 }
 
-/// The policy that computes again alone.
+/// The policy that only recomputes.
 pub(crate) const MELON: &str = "melon";
 
 /// The stack that FedHybrid builds on.
 pub(crate) const STACK: &str = "mnn-2";
 
-/// The network for pictures of sections 2 and 3, and for people.
+/// The image network of sections 2 and 3, with its display name.
 pub(crate) const MOBILENET: (&str, &str) = ("mobilenetv2", "MobileNetV2");
-/// The network for texts, of 128 tokens, and for people.
+/// The text network, for 128 tokens, with its display name.
 pub(crate) const BERT: (&str, &str) = ("bert-base", "BERT");
-/// Pictures of a batch in figures 1, 2 and 5, and the smaller batch of figures 2 and 21.
+/// The batch of pictures in figures 1, 2 and 5, and the smaller one of figures 2 and 21.
 pub(crate) const PICTURES: u64 = 32;
 pub(crate) const FEW_PICTURES: u64 = 16;
-/// Texts of a batch in figures 1 and 5.
+/// The batch of texts in figures 1 and 5.
 pub(crate) const TEXTS: u64 = 8;
 
-/// A scenario of MNN: `model` at `batch` samples on `phone` under `policy`, on the cores and at the frequency that the
-/// readings declare for the artefact; on all cores but the little ones where there are fewer than that.
+/// A scenario of MNN: `model` at `batch` samples on `phone` under `policy`, with the cores and the frequency that the
+/// readings declare for the artefact; on a phone with fewer such cores, on all except the little ones.
 pub(crate) fn scenario(context: &Context<'_>, phone: &str, model: &str, batch: u64, policy: &str) -> Result<Scenario> {
     let mut scenario = trained(phone, model, policy, batch);
     scenario.stack = Some(STACK.to_owned());
@@ -52,7 +52,7 @@ pub(crate) fn scenario(context: &Context<'_>, phone: &str, model: &str, batch: u
     Ok(scenario)
 }
 
-/// Runs `plan`; where nothing fits its budget, the words that say so and what would.
+/// Runs `plan`; if no plan fits its budget, returns a message with the budget that would.
 pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Result<Record, String>> {
     match plan.run() {
         Err(error) if error.is_infeasible() => Ok(Err(plan.explain_failure(error, context.cache).to_string())),
@@ -60,19 +60,19 @@ pub(crate) fn run_if_it_fits(context: &Context<'_>, plan: &Plan) -> Result<Resul
     }
 }
 
-/// `scenario` on a phone in use under the system that the reading declares, which does what `apps` says.
+/// `scenario` on a phone in use with `apps`, under the system that the reading declares.
 pub(super) fn on_phone(context: &Context<'_>, scenario: Scenario, apps: Option<PhoneApps>) -> Result<Scenario> {
     Ok(Scenario { system: Some(context.reading_text("system")?.to_owned()), apps, ..scenario })
 }
 
-/// Starts of a run within the second of what is in use all the time: their mean is the figure's.
+/// The number of starts of a run within the one-second period of hot pages; the figure uses their mean.
 pub(super) const STARTS: u64 = 16;
 
-/// The standard error of the mean time, in its share, with which starts are enough.
+/// The relative standard error of the mean time at which no more starts are needed.
 const ENOUGH: f64 = 0.02;
 
-/// What is reported of a phone on which `scenario` runs, from several starts that the seed draws: from all where everything is
-/// run, and otherwise from two, four and so on until their mean is known well enough.
+/// The phone reports of `scenario` from several starts drawn by the seed: from all starts if everything is run,
+/// otherwise from two, four and so on until their mean is precise enough.
 pub(super) fn from_starts(context: &Context<'_>, scenario: &Scenario) -> Result<Vec<PhoneReport>> {
     let from = |place: u64| {
         let scenario = Scenario { seed: context.seed * STARTS + place, ..scenario.clone() };
@@ -90,7 +90,7 @@ pub(super) fn from_starts(context: &Context<'_>, scenario: &Scenario) -> Result<
     }
 }
 
-/// The standard error of the mean time of `reports`, in shares of it.
+/// The relative standard error of the mean time of `reports`.
 fn error_of_mean(reports: &[PhoneReport]) -> f64 {
     let times = reports.iter().map(|report| report.run.time.seconds());
     times.clone().std_dev() / times.clone().mean() / (reports.len() as f64).sqrt()

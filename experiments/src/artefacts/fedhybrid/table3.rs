@@ -5,20 +5,21 @@ use crate::artefacts::learning::words;
 use crate::artefacts::prelude::*;
 use crate::artefacts::sweeps::gathered;
 
-/// A federation beside that which it is timed against, whose best accuracy with each seed is its target.
+/// A federation and the one it is timed against, whose best accuracy with each seed is the target.
 struct Beside<'f> {
     first: &'f Federation,
     own: &'f Federation,
 }
 
 impl Beside<'_> {
-    /// With each seed the first's time to its best over the own time to it.
+    /// For each seed, the first's time to its best accuracy divided by this federation's time to it.
     fn speedups(&self) -> Vec<Option<f64>> {
         self.own.beside(self.first, speedup)
     }
 
-    /// With each seed how many times as few rounds as the first it takes to the target, and how many times as long as its own a
-    /// round of the first takes: a speed-up is the product. Where it never gets there, of all its rounds.
+    /// For each seed, by which factor it needs fewer rounds to the target than the first, and by which factor its
+    /// rounds are shorter: the speed-up is the product. If it never reaches the target, its rounds are compared
+    /// over the whole run.
     fn factors(&self) -> [Vec<Option<f64>>; 2] {
         let fewer = |first: &Course, own: &Course| {
             let rounds = |course: &Course| course.rounds_to(first.best()).map(f64::from);
@@ -31,7 +32,8 @@ impl Beside<'_> {
         [self.own.beside(self.first, shorter), self.own.beside(self.first, fewer)]
     }
 
-    /// With each seed the accuracy less the first's when the sooner of the two ends, and after as many rounds, in points.
+    /// For each seed, the accuracy minus the first's, at the time when the shorter of the two runs ends, and after the
+    /// same number of rounds, in points.
     fn equal(&self) -> [Vec<f64>; 2] {
         let by_time = |first: &Course, own: &Course| {
             let end_s = first.all_s().min(own.all_s());
@@ -41,7 +43,8 @@ impl Beside<'_> {
         [self.own.beside(self.first, by_time), self.own.beside(self.first, by_rounds)]
     }
 
-    /// How it got there: rounds and their length beside the first's, accuracy at equal time, and whom it reached.
+    /// A description: the number and length of rounds relative to the first's, accuracy at equal time, and
+    /// the phones reached.
     fn way(&self) -> String {
         let [shorter, fewer] = self.factors().map(|factor| over_seeds(&factor, 2));
         let [by_time, by_rounds] = self.equal().map(|points| words(&points));
@@ -51,7 +54,8 @@ impl Beside<'_> {
         )
     }
 
-    /// What makes the first's best no target, after a semicolon: it still rises, or nobody has a choice.
+    /// Reasons to doubt the first's best accuracy as a target, after a semicolon: it still rises, or too few phones can
+    /// take part for a choice.
     fn doubts(&self) -> String {
         let gain = self.first.mean(Course::last_gain);
         let rises = (gain >= PLATEAU).then(|| format!("; not converged: {gain:.1} points in the last fifth"));
@@ -65,13 +69,14 @@ fn speedup(first: &Course, own: &Course) -> Option<f64> {
     Some(first.time_to(first.best())? / own.time_to(first.best())?)
 }
 
-/// Points that a method gains in the last fifth of its rounds, from which on it has not converged.
+/// The gain in points in the last fifth of the rounds above which a method has not converged.
 const PLATEAU: f64 = 1.5;
 
-/// How far a speed-up may be from the paper's before a note says why: of MobileNetV2, and of texts.
+/// The factor between a speed-up and the paper's above which a note explains the difference: for
+/// MobileNetV2, and for texts.
 const FAR: [f64; 2] = [1.5, 2.5];
 
-/// Whether a speed-up is farther from the paper's.
+/// Whether a speed-up differs by more than that from the paper's.
 fn is_far(paper: &ReferenceRow, simulated: Option<f64>) -> bool {
     let most = FAR[usize::from(!paper.subject.starts_with("openimg"))];
     match (paper.number(), simulated) {
@@ -82,7 +87,7 @@ fn is_far(paper: &ReferenceRow, simulated: Option<f64>) -> bool {
     }
 }
 
-/// Table 3; table 4 is timed against a row of it, which it has not got itself; readings have no row.
+/// Table 3, or table 4, which is timed against a row of table 3; readings have no row.
 pub(super) fn table(context: &Context<'_>) -> Result<Outcome> {
     let (all, table) = (hold_all(context)?, context.artefact.id);
     let mut outcome = Outcome::default();
@@ -125,8 +130,9 @@ pub(super) fn table(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// Of two tasks what the paper's own figures permit of FedHybrid's speed-up with FedProx: Oort's, times its rounds over those of
-/// an oracle with memory enough (section 2.1), over what its plans cost beside an ideal one (figure 21).
+/// For two tasks, the bound that the paper's own figures put on FedHybrid's speed-up with FedProx: Oort's speed-up,
+/// times the ratio of its round duration to that of an oracle with enough memory (section 2.1), divided by the cost of
+/// plans relative to ideal ones (figure 21).
 fn permitted(context: &Context<'_>) -> Result<String> {
     let number = |id: &str| {
         let id = format!("fedhybrid/{id}");

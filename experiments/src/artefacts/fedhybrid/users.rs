@@ -1,4 +1,4 @@
-//! Users: how long they look at their phones, how many apps are behind the one in front, and what one of them does in ten minutes.
+//! Users: the length of their sessions, the number of background apps, and one user's apps over ten minutes.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const BEHIND: &str = "fedhybrid/figure11b/carat/sessions/background-apps";
 /// Points of the curve of all sessions.
 const POINTS: usize = 200;
 
-/// The whole numbers in some words, in their order: `share-between-126-and-412-s` has 126 and 412.
+/// The whole numbers in a text, in their order: `share-between-126-and-412-s` has 126 and 412.
 fn numbers(words: &str) -> Vec<u64> {
     words.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
@@ -30,13 +30,13 @@ fn two_numbers(words: &str) -> Result<[u64; 2]> {
     numbers(words).try_into().map_err(|_| anyhow!("`{words}` does not hold two numbers"))
 }
 
-/// The number of users, and the days of each, as the reading declares.
+/// The number of users, and of days for each, from the reading.
 fn users_and_days(context: &Context<'_>) -> Result<[u64; 2]> {
     let &[users, days] = context.reading_numbers("users")? else { bail!("`users` is users and days") };
     Ok([users as u64, days as u64])
 }
 
-/// Offers the words of both figures that say whose sessions they show.
+/// Offers the texts in both figures that name the users.
 fn offer_whose(context: &Context<'_>, outcome: &mut Outcome) -> Result<()> {
     if let Some(trace) = context.trace {
         outcome.words("whose", format!("the users of {}", trace.display()));
@@ -60,8 +60,8 @@ fn of_all(context: &Context<'_>) -> Result<SessionStatistics> {
     Ok(SessionStatistics { users, ..SessionStatistics::default() })
 }
 
-/// The mean of the `share` of `sorted` values that are nearest to each other, and which these are: the shortest
-/// stretch that holds this share.
+/// The mean of the `share` of `sorted` values that are nearest to each other, and their range: the shortest interval
+/// with this share of the values.
 fn of_the_nearest(sorted: &[f64], share: f64) -> Option<(f64, std::ops::Range<usize>)> {
     let count = ((sorted.len() as f64 * share).ceil() as usize).max(1);
     let width = |from: &usize| sorted[from + count - 1] - sorted[*from];
@@ -110,11 +110,11 @@ pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Mean and standard deviation, users by their means.
+/// Mean and standard deviation per user, users sorted by their means.
 fn user_by_user(outcome: &mut Outcome, users: &[&UserSessions], stated: Option<f64>, nearest: std::ops::Range<usize>) {
     let curve = |of: fn(&UserSessions) -> Nanos| -> Vec<(f64, f64)> {
         let points = users.iter().enumerate().map(|(index, user)| ((index + 1) as f64, of(user).seconds()));
-        // A user of one session has no deviation, and no place on a logarithmic axis.
+        // A user with one session has no deviation, and no position on a logarithmic axis.
         points.filter(|(_, seconds)| *seconds > 0.0).collect()
     };
     let mut lines = Lines::new()
@@ -128,7 +128,7 @@ fn user_by_user(outcome: &mut Outcome, users: &[&UserSessions], stated: Option<f
     outcome.panel("each user", lines, Axis::new("users, by their means"), length);
 }
 
-/// The share of all sessions that are no longer than a length.
+/// The fraction of all sessions up to each length.
 fn all_together(outcome: &mut Outcome, found: &SessionStatistics, ends: [u64; 2], stated: Option<f64>) {
     let sessions = found.users.iter().flat_map(|user| &user.sessions);
     let mut lengths: Vec<f64> = sessions.map(|session| session.length.seconds()).collect();
@@ -138,7 +138,7 @@ fn all_together(outcome: &mut Outcome, found: &SessionStatistics, ends: [u64; 2]
     let points: Vec<_> = (0..=POINTS).filter_map(at).map(|length| (length, share(length) * 100.0)).collect();
     let mut lines = Lines::new().series(Series::new("sessions", points).unmarked());
     if let Some(stated) = stated {
-        // The paper says how many lie between, not how many below: its step begins on the curve.
+        // The paper gives the number between the ends, not the number below: its step begins on the curve.
         let [low, high] = ends.map(|end| end as f64);
         let below = share(low) * 100.0;
         let step = [(low, below), (high, below), (high, below + stated)];
@@ -156,7 +156,7 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
     let (Some(&least), Some(&most)) = (behind.first(), behind.last()) else {
         bail!("nobody looked at a phone");
     };
-    // The least number that a tenth, or nine tenths, of all sessions do not exceed.
+    // The smallest number that is not exceeded in a tenth, or in nine tenths, of all sessions.
     let tenth = |tenths: usize| behind[(behind.len() * tenths).div_ceil(10).saturating_sub(1)];
     let (low, high) = (tenth(1), tenth(9));
     let (mut records, mut outcome) = (Records::of("background_apps,sessions,share_percent"), Outcome::default());
@@ -172,17 +172,16 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
 
 /// The window that is shown.
 const LENGTH: Nanos = Nanos(600 * 1_000_000_000);
-/// Sessions that are to lie in it, and the quiet time before the first.
+/// The number of sessions in it, and the quiet time before the first.
 const SESSIONS: usize = 3;
 const BEFORE: Nanos = Nanos(20 * 1_000_000_000);
-/// Launches in front, and returns from behind, that are to lie in it at least.
+/// The least number of launches, and of returns from the background, in it.
 const CHANGES: usize = 3;
-/// Users and days among which the window is looked for.
+/// Users and days that are searched for the window.
 const USERS: usize = 100;
 const DAYS: u64 = 2;
 
-/// The first window of the first user that has this number of sessions and in which apps are launched in front and returned
-/// to as well.
+/// The first window of the first user with this number of sessions, in which apps are both launched and returned to.
 fn window(model: &UsageModel, seed: u64) -> Result<AppTimeline> {
     let users = Population::new(model, USERS, DAYS, seed);
     for name in users.names() {
@@ -201,13 +200,13 @@ fn window(model: &UsageModel, seed: u64) -> Result<AppTimeline> {
     bail!("none of {USERS} users has {SESSIONS} sessions within {} s", LENGTH.seconds())
 }
 
-/// How often an app comes in front: by a launch, or from behind.
+/// The number of times that an app comes to the foreground: by a launch, or from the background.
 fn changes(timeline: &AppTimeline, launched: bool) -> usize {
     let front = timeline.events.iter().filter(|event| event.is_to_front());
     front.filter(|event| matches!(event.kind, AppEventKind::Launch(_)) == launched).count()
 }
 
-/// The last word of a package's name that is not its maker's.
+/// The last part of a package's name that is not its vendor's.
 fn short(package: &str) -> String {
     let word = package.rsplit('.').find(|word| !matches!(*word, "android" | "app" | "apps")).unwrap_or(package);
     word.to_owned()
@@ -256,7 +255,7 @@ pub(super) fn figure12(context: &Context<'_>) -> Result<Outcome> {
 /// The sessions of all users.
 ///
 /// # Errors
-/// A file that is no table of apps; rows that say nothing of sessions.
+/// A file that does not contain a table of apps; rows without sessions.
 pub(super) fn sessions_of_table(path: &Path) -> Result<SessionStatistics> {
     let reader = Reader::open(path)?;
     let mut sessions = SessionReader::default();
@@ -271,7 +270,7 @@ pub(super) fn sessions_of_table(path: &Path) -> Result<SessionStatistics> {
 /// The first users whose traces have an evening, at most `count`, at least one.
 ///
 /// # Errors
-/// A file that is no table of apps; nobody has an evening.
+/// A file that does not contain a table of apps; no user with an evening.
 pub(super) fn with_evening(path: &Path, count: usize) -> Result<Vec<String>> {
     let (reader, model) = (Reader::open(path)?, UsageModel::built_in()?);
     let mut found = Vec::new();
@@ -288,7 +287,7 @@ pub(super) fn with_evening(path: &Path, count: usize) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// What the apps of the first user with an evening do from then on.
+/// The apps of the first user with an evening, from then on.
 ///
 /// # Errors
 /// As [`with_evening`].

@@ -1,4 +1,5 @@
-//! Artefacts that are batches: in every case of a declared sweep, of one case, with one technique after the other, and in the heat.
+//! Artefacts about batches: in every case of a declared sweep, in a single case, with one technique added after the
+//! other, and with heat.
 
 use haversack_devices::Frequency;
 use haversack_training::HeatPoint;
@@ -16,7 +17,7 @@ pub(super) fn costs(context: &Context<'_>) -> Result<Outcome> {
     })
 }
 
-/// Section 1: memory and time of a batch of ResNet-50, of 32 as the section has it.
+/// Section 1: memory and time of a batch of ResNet-50, with 32 samples as in the section.
 pub(super) fn section1(context: &Context<'_>) -> Result<Outcome> {
     let mut scenario = trained(XIAOMI_10, "resnet50", context.reading_text("libraries")?, 32);
     scenario.frequency = context.reading_text("frequency")?.parse()?;
@@ -30,7 +31,7 @@ pub(super) fn section1(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, Outcome::default())
 }
 
-/// Figure 1a: how much longer training takes than inference.
+/// Figure 1a: the time of training relative to inference.
 pub(super) fn figure1a(context: &Context<'_>) -> Result<Outcome> {
     swept(context, "training_s,inference_s,ratio,ratio_of_operations", |scenario, _| {
         let plan = context.plan(scenario)?;
@@ -41,7 +42,7 @@ pub(super) fn figure1a(context: &Context<'_>) -> Result<Outcome> {
     })
 }
 
-/// Inference as the reading has it: the products of the forward pass, prepared before.
+/// Inference as declared by the reading: the products of the forward pass, prepared before.
 fn inference(plan: &Plan) -> Nanos {
     let scenario = plan.scenario();
     let products = plan.graph.nodes.iter().enumerate();
@@ -49,20 +50,20 @@ fn inference(plan: &Plan) -> Nanos {
     products.map(|(id, _)| plan.machine().cost(&plan.graph, id, scenario.batch, scenario.precision).busy).sum()
 }
 
-/// Figure 1b: what a batch of training takes out of the battery, in seconds of the apps of the reading, in its order.
+/// Figure 1b: the battery charge of a batch of training, in seconds of the reading's apps, in its order.
 pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
     let &[video, game] = context.reading_numbers("apps")? else { bail!("the reading `apps` is not two numbers") };
     let idle = context.device(XIAOMI_10)?.constants.power.idle.value;
     swept(context, "batch,time_s,energy_j,video_s,game_s", |scenario, _| {
         let record = context.run(scenario)?;
         let time = record.iteration.seconds();
-        // An app's power is all that the phone draws.
+        // The power of an app is the total power of the phone.
         let energy = record.energy.0 + idle.0 * time;
         Ok((scenario.batch, [time, energy, energy / video, energy / game]))
     })
 }
 
-/// Section 2.3: what one cycle of the DSP holds.
+/// Section 2.3: the operations in one cycle of the DSP.
 pub(super) fn section2_3(context: &Context<'_>) -> Result<Outcome> {
     let device = context.device(XIAOMI_10)?;
     let dsp = device.constants.dsp.as_ref().context("the Xiaomi 10 has no DSP")?;
@@ -73,8 +74,8 @@ pub(super) fn section2_3(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Section 3.4: seconds of a batch with a scale that is taken anew in every batch and with one when it is due, all other
-/// techniques off.
+/// Section 3.4: seconds of a batch with scales computed in every batch, and with scales computed only when due, all
+/// other techniques off.
 pub(super) fn section3_4(context: &Context<'_>) -> Result<Outcome> {
     swept(context, "dynamic_s,adaptive_s,ratio,saved_percent", |scenario, _| {
         let dynamic = batch(context, scenario)?.time.seconds();
@@ -83,12 +84,12 @@ pub(super) fn section3_4(context: &Context<'_>) -> Result<Outcome> {
     })
 }
 
-/// Values of a picture of section 5's text, 3 × 32 × 32, and what the text has of Mandheling: seconds of a day's training,
-/// and per cent of the battery.
+/// The values in a picture of section 5, 3 × 32 × 32, and the section's numbers for Mandheling: seconds of a day's
+/// training, and percent of the battery.
 const PICTURE: f64 = 3072.0;
 const TOLD: [f64; 2] = [31.25, 0.13];
 
-/// Section 5: what a day's training takes of a phone's idle time and of its battery.
+/// Section 5: the idle time and the battery charge that a day's training takes.
 pub(super) fn section5(context: &Context<'_>) -> Result<Outcome> {
     let pictures = context.reading_number("section5-pictures")?;
     let idle = context.reading_number("section5-idle")? * 3600.0;
@@ -106,15 +107,15 @@ pub(super) fn section5(context: &Context<'_>) -> Result<Outcome> {
     })
 }
 
-/// Samples of a batch, by the reading `figure9-run`.
+/// The batch size, from the reading `figure9-run`.
 const BATCH: u64 = 64;
-/// How much faster a batch may get on the way, as far as the number of batches is concerned.
+/// The speed-up of a batch that is allowed for when the number of batches is chosen.
 const SPARE: f64 = 1.2;
 
-/// A method as the policies name it, for people, and the minutes that the reading `figure9-run` gives it.
+/// A method: the policy's name, the display name, and the minutes from the reading `figure9-run`.
 const RUNS: [(&str, &str, f64); 2] = [("mnn-fp32", "MNN-FP32", 2.0), ("mandheling", "Mandheling", 18.0)];
 
-/// The device after each batch until the minutes are over.
+/// The device's state after each batch until the minutes are over.
 fn curve(context: &Context<'_>, method: &str, minutes: f64) -> Result<Vec<HeatPoint>> {
     let mut scenario = trained(XIAOMI_10, "vgg16-cifar", method, BATCH);
     scenario.frequency = Frequency::Governor;
@@ -170,7 +171,7 @@ fn gigahertz(point: &HeatPoint) -> f64 {
 /// The networks of the figure.
 const NETWORKS: [(&str, &str); 3] = [("vgg11", "VGG-11"), ("vgg16", "VGG-16"), ("resnet34", "ResNet-34")];
 
-/// The steps as the reference names them, for people, and what each sets.
+/// The steps: the name in the reference, the display names, and the settings of each.
 pub(crate) const STEPS: [(&str, &str, &str, &str); 5] = [
     ("none", "none", "", ""),
     ("+self-adaptive-rescaling", "+ rescaling", "rescaling", "adaptive"),
@@ -179,7 +180,7 @@ pub(crate) const STEPS: [(&str, &str, &str, &str); 5] = [
     ("+co-scheduling", "+ co-scheduling", "coscheduling", "on"),
 ];
 
-/// The scenario in which all techniques up to `step` are at work, on the Xiaomi 10.
+/// The scenario with all techniques up to `step`, on the Xiaomi 10.
 pub(crate) fn of_step(step: &str, network: &str, batch: u64) -> Option<Scenario> {
     let last = STEPS.iter().position(|(id, ..)| *id == step)?;
     let scenario = Scenario::new(XIAOMI_10, format!("{network}-cifar"));
@@ -189,7 +190,7 @@ pub(crate) fn of_step(step: &str, network: &str, batch: u64) -> Option<Scenario>
     Some(under(&scenario, "mandheling", &set))
 }
 
-/// The share of the time that `step` saves of the step before it, in a network's `seconds` by step.
+/// The fraction of the previous step's time that `step` saves, in a network's `seconds` by step.
 fn saved(seconds: &[f64], step: &str) -> Option<f64> {
     let place = STEPS.iter().position(|(id, ..)| *id == step)?;
     let (before, after) = (seconds.get(place.checked_sub(1)?)?, seconds.get(place)?);
@@ -209,7 +210,7 @@ pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
             let stated = ["time", "time-saved"].map(|metric| {
                 context.paper(&format!("mandheling/figure10/{network}-on-xiaomi-10/{step}/{metric}")).ok().flatten()
             });
-            // Where the paper gives a share alone, its seconds follow from those of the step before.
+            // If the paper gives only a percentage, the seconds follow from those of the previous step.
             let from_share = before.zip(stated[1]).map(|(before, percent)| before * (1.0 - percent / 100.0));
             before = stated[0].or(from_share);
             let shares = [saved, saved.map(|share| share * 100.0)];

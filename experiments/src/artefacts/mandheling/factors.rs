@@ -8,13 +8,13 @@ use crate::artefacts::trained::{IN_INTEGERS, SplitGradient, Trained, measured};
 use crate::measured::{Measured, MeasuredSeries};
 use crate::train::{Factors, Made, StandIn, apart};
 
-/// What measures them.
+/// The artefact that measures them.
 const PLACE: &str = "mandheling/figure4b";
 const ABOUT: &str = "Scale factors of training in integers: how often they change in the first and the last epoch, \
                      their mean and their standard deviation in the last";
 const ROW: &str = "mandheling/figure4b/vgg11-batch-64/scale-factor/change-interval";
 
-/// What is measured of every tensor: by its id, its unit, and its value of the first and the last epoch.
+/// A measurement of every tensor: its id, its unit, and its value from the first and the last epoch.
 type Quantity = (&'static str, &'static str, fn([&[u32]; 2]) -> f64);
 
 const QUANTITIES: [Quantity; 4] = [
@@ -24,14 +24,14 @@ const QUANTITIES: [Quantity; 4] = [
     ("spread", "bits", |[_, last]| moments(last).1),
 ];
 
-/// In which batch each change came, and the batches since the one before it.
+/// The batch of each change, and the number of batches since the change before.
 fn changes(factors: &[i64]) -> Vec<(usize, usize)> {
     let pairs = factors.windows(2).enumerate();
     let at: Vec<usize> = pairs.filter(|(_, pair)| pair[0] != pair[1]).map(|(before, _)| before + 1).collect();
     at.windows(2).map(|pair| (pair[1], pair[1] - pair[0])).collect()
 }
 
-/// The share of batches whose factor is not that of the batch before, in percent.
+/// The percentage of batches whose factor differs from that of the batch before.
 fn changed(factors: &[u32]) -> f64 {
     let changes = factors.windows(2).filter(|pair| pair[0] != pair[1]).count();
     changes as f64 / factors.len().saturating_sub(1).max(1) as f64 * 100.0
@@ -45,13 +45,13 @@ fn moments(factors: &[u32]) -> (f64, f64) {
     (middle, mean(&squares).unwrap_or_default().sqrt())
 }
 
-/// Of a tensor the factors of the first and of the last epoch.
+/// A tensor's factors in the first and in the last epoch.
 fn ends(factors: &Factors, epochs: u32) -> [&[u32]; 2] {
     let each = factors.each.len() / epochs.max(1) as usize;
     [&factors.each[..each], &factors.each[factors.each.len() - each..]]
 }
 
-/// By what a tensor's values are called.
+/// The prefix of the ids of a tensor's values.
 fn name(model: &str, factors: &Factors) -> String {
     format!("{model}/{}/{}", factors.made, factors.tensor)
 }
@@ -89,14 +89,14 @@ fn measure(context: &Context<'_>) -> Result<Measured> {
     Ok(measured)
 }
 
-/// What was measured of the tensors of one kind of one network, by quantity.
+/// The measurements of the tensors of one kind in one network, by quantity.
 fn of_kind(measured: &Measured, model: &str, made: Made, quantity: &str) -> Vec<f64> {
     let (begin, end) = (format!("{model}/{made}/"), format!("/{quantity}"));
     let is = |id: &str| id.starts_with(&begin) && id.ends_with(&end);
     measured.values.iter().filter(|value| is(&value.id)).flat_map(|value| value.each.iter().copied()).collect()
 }
 
-/// Batches from one change to the next where so many percent of batches have one; `None` where none has.
+/// Batches between two changes if this percentage of batches has one; `None` if there are none.
 fn interval(percent: f64) -> Option<f64> {
     (percent > 0.0).then(|| 100.0 / percent)
 }
@@ -158,7 +158,7 @@ fn jumps(outcome: &mut Outcome, factors: &[i64]) {
     outcome.panel("batches since the last change", jumps, batches, from_zero("interval", "batches"));
 }
 
-/// The intervals of all tensors that change, each with each seed, beside the paper's.
+/// The intervals of all tensors that change, for each seed, and the paper's.
 fn ranked(context: &Context<'_>, outcome: &mut Outcome, measured: &Measured, model: &str) -> Result<()> {
     let (mut lines, mut most) = (Lines::new(), 1.0_f64);
     for made in Made::iter() {
@@ -184,10 +184,10 @@ const ABOUT_PARTS: &str =
 
 /// Parts of a mini-batch of 64.
 const PARTS: [usize; 4] = [2, 4, 8, 16];
-/// Mini-batches of which gradients are split.
+/// Mini-batches whose gradients are split.
 const BATCHES: usize = 20;
 
-/// What is measured for each number of parts: by its id, for people, and its unit.
+/// The measurements for each number of parts: id, label and unit.
 const OF_PARTS: [(&str, &str); 4] = [
     ("same-factor", "parts whose factor is the largest of the parts"),
     ("whole-factor", "gradients whose largest factor is the whole mini-batch's"),
@@ -207,7 +207,7 @@ pub(super) fn section3_5(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// The shares and mean errors over the gradients of all layers.
+/// The fractions and mean errors over the gradients of all layers.
 fn split(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     let mut found = Vec::new();
     for parts in PARTS {
@@ -223,7 +223,7 @@ fn split(trained: &Trained) -> Result<Vec<(String, &'static str, f64)>> {
     Ok(found)
 }
 
-/// The share of parts whose factor is that of equation 4, the largest.
+/// The fraction of parts whose factor is the largest, which equation 4 uses.
 fn same_factor(of: &SplitGradient) -> f64 {
     let largest = of.factors.iter().max();
     of.factors.iter().filter(|factor| Some(*factor) == largest).count() as f64 / of.factors.len().max(1) as f64
@@ -243,7 +243,7 @@ mod tests {
     use crate::artefacts::trained::tests::trained_again;
     use crate::measured::committed;
 
-    /// E min(1, |D|) where two logarithms scatter by `sigma` bits each, and D is their difference.
+    /// E min(1, |D|), where D is the difference of two logarithms that each scatter by `sigma` bits.
     fn share_of_changes(sigma: f64) -> f64 {
         let difference = Normal::new(0.0, sigma * 2.0_f64.sqrt()).unwrap();
         // ∫ |x| p(x) dx over |x| < 1 is 2 s² (p(0) − p(1)).
@@ -261,7 +261,7 @@ mod tests {
             (Made::WeightGradient, factors.weight_gradient),
         ] {
             let found = mean(&of_kind(&measured, "vgg-small", made, "late")).unwrap() / 100.0;
-            // Constants of three digits.
+            // The constants have three digits.
             let scatter = scatter.unwrap().value.0;
             assert!((share_of_changes(scatter) - found).abs() < 0.001, "{made}: {found}");
         }
@@ -273,7 +273,7 @@ mod tests {
         let said = (0.1 - 1.0 / 60.0) / 6.0_f64.ln();
         let factors = load_stack("mandheling").unwrap().constants.factors.clone().unwrap();
         assert!((share_of_changes(factors.output.value.0) - said).abs() < 1e-4, "{}", factors.output.value.0);
-        // Every tensor alike: the paper says it of one.
+        // For every tensor: the paper states it for one.
         assert!(factors.input_gradient.is_none() && factors.weight_gradient.is_none());
     }
 
@@ -288,7 +288,8 @@ mod tests {
 
     #[test]
     fn shares_and_moments_are_of_their_epoch() {
-        // Two epochs of four batches: 2 of 3 neighbours differ in the first and none in the second, whose factors are 5.
+        // Two epochs of four batches: 2 of 3 neighbours differ in the first and none in the second,
+        // whose factors are 5.
         let factors = Factors { tensor: "t".to_owned(), made: Made::Output, each: vec![3, 4, 3, 3, 5, 5, 5, 5] };
         let ends = ends(&factors, 2);
         let values = QUANTITIES.map(|(.., value)| value(ends));

@@ -1,4 +1,4 @@
-//! What training in integers costs in accuracy, on what stands in for the paper's networks and data sets, on one phone and in
+//! The cost of integer training in accuracy, on stand-ins for the paper's networks and data sets, on one phone and in
 //! federations of Xiaomi 11 Pros (section 4.3).
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::artefacts::prelude::*;
 use crate::measured::Measured;
 use crate::train::{StandIn, apart};
 
-/// A method with its stand-in, learned.
+/// A method with its trained stand-in.
 pub(super) struct Learned {
     pub(super) method: &'static str,
     pub(super) name: &'static str,
@@ -21,7 +21,8 @@ pub(super) struct Learned {
     pub(super) taught: Result<Taught>,
 }
 
-/// Every method on the stand-in of its number format: fp32 by an eager framework, whose graph carries data, and integers.
+/// Every method on the stand-in of its number format: fp32 with an eager framework, whose graph can compute real
+/// values, and integers.
 pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
     let first =
         |kind: &str| stand_ins(context, kind)?.into_iter().next().with_context(|| format!("no stand-in in {kind}"));
@@ -43,7 +44,8 @@ pub(super) fn of_methods(context: &Context<'_>) -> Result<Vec<Learned>> {
     Ok(METHODS.into_iter().zip(learned).map(of).collect())
 }
 
-/// Prices all of them on the phone, each by its own engine, once scales have settled: fp32 carries data on another machine alone.
+/// Computes the cost of all methods on the phone, each with its own engine, once scales have settled: the fp32 graph
+/// that computes real values runs only on another machine.
 pub(super) fn on_the_phone(context: &Context<'_>, found: &mut [Learned]) -> Result<()> {
     let in_integers = found.iter().find(|one| one.method == "mnn-int8").context("MNN-INT8 was not trained")?;
     let StandIn { scenario, .. } = in_integers.stand_in.clone();
@@ -56,7 +58,7 @@ pub(super) fn on_the_phone(context: &Context<'_>, found: &mut [Learned]) -> Resu
     Ok(())
 }
 
-/// Answers the accuracies of table 8 on one phone: MNN-FP32's is put in, the others are beside it.
+/// Answers the accuracies of table 8 on one phone: MNN-FP32's is an input, and the others are judged relative to it.
 pub(super) fn answer(outcome: &mut Outcome, subjects: &[&str], found: &[Learned]) {
     let Some(first) = found.first() else { return };
     for subject in subjects {
@@ -68,7 +70,7 @@ pub(super) fn answer(outcome: &mut Outcome, subjects: &[&str], found: &[Learned]
     }
 }
 
-/// Of a figure's stand-in for `network`, beside NITI's own accuracies where `beside` says so.
+/// The figure of the stand-in for `network`, with NITI's own accuracies if `beside`.
 pub(super) fn figure8(context: &Context<'_>, network: &str, beside: bool) -> Result<Outcome> {
     let mut found = of_methods(context)?;
     on_the_phone(context, &mut found)?;
@@ -98,7 +100,7 @@ pub(super) fn figure8(context: &Context<'_>, network: &str, beside: bool) -> Res
 /// The seeds of the stand-in's federations.
 const SEEDS: [u64; 5] = [0, 1, 2, 3, 4];
 
-/// What is trained by a federation, as the reference names it and for people; a reading of that name says of which phones.
+/// The trainings by federations: the name in the reference, and the label; a reading of that name defines the phones.
 pub(super) const SUBJECTS: [(&str, &str); 2] =
     [("fl-femnist-lenet", "LeNet, many phones"), ("fl-cifar100-vgg16", "VGG-16, many phones")];
 
@@ -107,12 +109,12 @@ fn federation(context: &Context<'_>, id: &str, method: &str, seeds: &[u64]) -> R
     hold(context, &format!("{}\npolicy = \"{method}\"", context.reading_text(id)?), seeds)
 }
 
-/// What rounds of the paper's network take.
+/// The cost of rounds of the paper's network.
 fn timed(context: &Context<'_>, subject: &str, method: &str) -> Result<Arc<Course>> {
     federation(context, subject, method, &[context.seed])?.pop().context("no federation was held")
 }
 
-/// How accurate the server's weights are after rounds of the stand-in's federation.
+/// The accuracy of the server's weights after rounds of the stand-in's federation.
 fn taught(context: &Context<'_>, method: &str) -> Result<Taught> {
     let (id, method) = match method {
         "mnn-fp32" => ("federated-fp32", method),
@@ -129,7 +131,7 @@ pub(super) fn answer_federated(context: &Context<'_>, records: &mut Records, out
     for (subject, name) in SUBJECTS {
         for (place, (method, method_name)) in METHODS.into_iter().enumerate() {
             let (rounds, timed) = (rounds_of(context, subject, method)?, timed(context, subject, method)?);
-            // Energy of one client, as section 4.3 has it: what a phone of the population spends in all.
+            // The energy of one client, as in section 4.3: the total of a phone of the population.
             let round = [timed.round_s(), timed.round_of_a_phone_j()];
             add(context, records, [subject, subject, name, method, method_name], rounds, round, 1.0, &|_| None)?;
             let id = format!("mandheling/table8/{subject}/{method}/accuracy");
@@ -140,7 +142,7 @@ pub(super) fn answer_federated(context: &Context<'_>, records: &mut Records, out
     Ok(())
 }
 
-/// Accuracy of the stand-in by the time that as many rounds of the network take.
+/// The accuracy of the stand-in over the time that the same number of rounds of the network takes.
 pub(super) fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
     let mut outcome = Outcome::of("method,seed,round,clock_s,test_accuracy");
     let mut lines = Lines::new();
@@ -172,17 +174,17 @@ pub(super) fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Accuracies of yuanjinliang1/IntFL-TMC, commit d01857ca; of rows of role `withheld` none is known.
+/// Accuracies of yuanjinliang1/IntFL-TMC, commit d01857ca; those of rows with the role `withheld` are not known.
 const CURVES: &str = include_str!("../../../reference/int8-curves.csv");
 
-/// The rows of a kind, column by column.
+/// The rows of a kind, as maps from columns to values.
 fn rows(kind: &str) -> Result<Vec<BTreeMap<String, String>>> {
     let rows = csv::Reader::from_reader(CURVES.as_bytes()).into_deserialize();
     let rows: Vec<BTreeMap<String, String>> = rows.collect::<Result<_, _>>()?;
     Ok(rows.into_iter().filter(|row| row["kind"] == kind).collect())
 }
 
-/// Draws the curves of a kind, one a regime of gradients.
+/// Draws the curves of a kind, one per regime of gradients.
 fn published(outcome: &mut Outcome, kind: &str, clock: &str) -> Result<()> {
     let rows = rows(kind)?;
     let first = rows.first().context("nothing was published")?;
@@ -199,7 +201,7 @@ const PLACE: &str = "mandheling/rescaling";
 const ABOUT: &str = "Accuracy in fp32, in integers with every scale factor taken anew in every batch, and with self-adaptive \
                      rescaling, and the differences with the same seed";
 
-/// A method and the one that it is compared with, by their names, and for people.
+/// A method, the one that it is compared with, and the display name.
 const COMPARED: [(&str, &str, &str); 2] =
     [("mandheling", "mnn-int8", "self-adaptive rescaling"), ("mnn-int8", "mnn-fp32", "integers")];
 /// The parts that accuracy is measured on.
@@ -280,7 +282,7 @@ mod tests {
         let (central, federated) = (keys("int8-lenet5"), keys("federated-int8"));
         let row = fit("central");
         assert_eq!(central["batch"].to_string(), row["batch"]);
-        // A weight's gradient of so many bits is one of seven, times a rate of 2 to the power of what it is short of them.
+        // A b-bit weight gradient equals a seven-bit one with a learning rate of 2 to the power of b − 7.
         let rate = |bits: i32| f64::from(bits - 7).exp2();
         assert!(row["gradient"].starts_with("gb 2 "));
         assert_eq!(central["learning_rate"].as_float(), Some(rate(2)));

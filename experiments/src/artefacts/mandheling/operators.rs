@@ -1,4 +1,4 @@
-//! Operators of the DSP and of the CPU, called alone.
+//! Single operators of the DSP and of the CPU.
 
 use haversack_devices::{
     ClusterClass, CoreSelection, Device, Flops, Frequency, OperatorKind, Precision, ProcessorKind, Product,
@@ -15,7 +15,7 @@ use crate::papers::reference::{Reference, Role};
 pub(crate) const MIB: f64 = 1024.0 * 1024.0;
 
 /// The time of an operator that reads a map of eight-bit integers and writes it in another order; on the CPU by two big
-/// cores, which is what Mandheling runs on.
+/// cores, which Mandheling uses.
 pub(crate) fn irregular(device: &Device, stack: &Stack, map: Bytes, on_dsp: bool) -> Option<Nanos> {
     let work = Work {
         traffic: Traffic { dram: map * 2, shared: Bytes::ZERO },
@@ -31,7 +31,7 @@ pub(crate) fn irregular(device: &Device, stack: &Stack, map: Bytes, on_dsp: bool
     Some(cpu.cost(&work).alone())
 }
 
-/// Table 3: operators that do not suit the DSP.
+/// Table 3: operators that are slow on the DSP.
 pub(super) fn table3(context: &Context<'_>) -> Result<Outcome> {
     let (device, stack) = (context.device(XIAOMI_10)?, context.stack("mandheling")?);
     let map = Bytes((context.reading_number("map")? * MIB) as u64);
@@ -42,7 +42,7 @@ pub(super) fn table3(context: &Context<'_>) -> Result<Outcome> {
     })
 }
 
-/// Crossing between the CPU and the DSP with `bytes` to be copied, on the two big cores that Mandheling runs on.
+/// The time of a crossing between the CPU and the DSP with `bytes` to copy, on the two big cores that Mandheling uses.
 pub(crate) fn crossing(device: &Device, stack: &Stack, bytes: Bytes) -> Option<Nanos> {
     let cores = CoreSelection::Some { class: ClusterClass::Big, count: 2 };
     let machine =
@@ -65,19 +65,19 @@ pub(super) fn section3_3(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// A batch of VGG-16 under the engine of a row.
+/// A batch of VGG-16 under the engine in a row.
 pub(crate) fn preparing(engine: &str, batch: u64) -> Scenario {
     Scenario { policy: format!("{engine}-fp32"), batch, ..Scenario::new(XIAOMI_11_PRO, "vgg16-cifar") }
 }
 
-/// What the engine spends on preparing the batch's graph, operator by operator.
+/// The time that the engine spends on preparing the batch's graph, summed over its operators.
 pub(crate) fn preparation(plan: &Plan, machine: &Machine) -> Nanos {
     let scenario = plan.scenario();
     let launch = |id| machine.cost(&plan.graph, id, scenario.batch, scenario.precision).launch;
     (0..plan.graph.nodes.len()).map(launch).sum()
 }
 
-/// Section 3.6: what engines spend on preparing a graph for every batch.
+/// Section 3.6: the time that engines spend on preparing a graph for every batch.
 pub(super) fn section3_6(context: &Context<'_>) -> Result<Outcome> {
     let batch = context.reading_number("batch")? as u64;
     swept(context, "operators,preparation_ms", |_, ids| {
@@ -110,7 +110,7 @@ pub(crate) fn setting(subject: &str, method: &str) -> Option<(u64, u64)> {
     Some((size, method.strip_prefix("batch-")?.parse().ok()?))
 }
 
-/// The time of the gradient, called alone.
+/// The time of the gradient as a single operator.
 pub(crate) fn called_alone(device: &Device, stack: &Stack, size: u64, batch: u64) -> Option<Nanos> {
     let offloader = device.offloader(stack).ok()?;
     let product = Product {
@@ -137,10 +137,10 @@ pub(crate) fn called_alone(device: &Device, stack: &Stack, size: u64, batch: u64
     Some(offloader.dsp.call() + offloader.cost(&work).alone())
 }
 
-/// The null baseline, a roofline with one efficiency: the convolution's multiply-adds over one rate, the median over
-/// the table's `fit` rows.
+/// The null baseline, a roofline with one efficiency: the convolution's multiply-adds divided by one rate, the median
+/// over the table's `fit` rows.
 fn null(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
-    // Channels and taps are alike in all rows, so that samples and pixels alone tell their multiply-adds apart.
+    // Channels and taps are the same in all rows, so the multiply-adds differ only by samples and pixels.
     let work = |row: &ReferenceRow| {
         let (size, batch) = setting(&row.subject, &row.method)?;
         Some((size * size * batch) as f64)
@@ -190,11 +190,11 @@ mod tests {
         let device = haversack_devices::load("xiaomi-10").unwrap();
         let stack = haversack_devices::load_stack("mandheling").unwrap();
         let time = |batch| called_alone(&device, &stack, 8, batch).unwrap().seconds();
-        // 8×8 at 16, 32 and 64: the filter takes 8 · 8 · 64 · 64 B = 256 KiB at most, all of the tightly coupled memory,
-        // so that twice the batch costs twice the arithmetic: t(64) − t(32) = 2 (t(32) − t(16)).
+        // 8×8 at 16, 32 and 64: the filter takes 8 · 8 · 64 · 64 B = 256 KiB at most, all of the tightly coupled
+        // memory, so that twice the batch costs twice the arithmetic: t(64) − t(32) = 2 (t(32) − t(16)).
         let (first, second) = (time(32) - time(16), time(64) - time(32));
         assert!((second / first - 2.0).abs() < 1e-3, "{first} {second}");
-        // What is left at no arithmetic is a call and an operator's overhead.
+        // The time extrapolated to zero arithmetic is a call and an operator's overhead.
         let offloader = device.offloader(&stack).unwrap();
         let fixed = (offloader.dsp.call() + offloader.stack.operator_overhead.value).seconds();
         assert!((time(32) - 2.0 * first - fixed).abs() < 1e-6, "{fixed}");

@@ -1,4 +1,4 @@
-//! What Mandheling's artefacts share: phones, and what a batch takes.
+//! Shared by Mandheling's artefacts: phones, and the cost of a batch.
 
 use haversack_devices::{Frequency, Joules};
 
@@ -8,36 +8,36 @@ use crate::artefacts::prelude::*;
 pub(crate) const XIAOMI_11_PRO: &str = "xiaomi-11-pro";
 pub(crate) const XIAOMI_10: &str = "xiaomi-10";
 
-/// What a batch takes.
+/// The cost of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct BatchCost {
     pub(crate) time: Nanos,
     pub(crate) energy: Joules,
 }
 
-/// What of a batch is shown.
+/// A quantity of a batch that is shown.
 #[derive(Clone, Copy)]
 pub(crate) struct BatchQuantity {
     pub(crate) name: &'static str,
     pub(crate) of: fn(BatchCost) -> f64,
 }
 
-/// What is shown of every batch.
+/// The quantities shown for every batch.
 pub(crate) const QUANTITIES: [BatchQuantity; 2] = [
     BatchQuantity { name: "time", of: |batch| batch.time.seconds() },
     BatchQuantity { name: "energy", of: |batch| batch.energy.0 },
 ];
 
-/// Batches that a mean is of where they differ ...
+/// Batches in a mean if they differ ...
 const BATCHES: u64 = 8;
-/// ... and how far they are apart: together they span the longest period of a scale factor and more, so that each
-/// factor has about the turns that it has on average.
+/// ... and the distance between them: together they span more than the longest period of a scale factor, so that each
+/// factor is due about as often as on average.
 const APART: u64 = 4;
-/// Batches from the second of which on a governor does the same in each: its memory is much shorter than a batch.
+/// The batch from which on a governor behaves the same in each: its memory is much shorter than a batch.
 const GOVERNED: u32 = 2;
 
-/// The runs whose last batches `scenario` is timed by, after `warm_up` batches of training. Batches of Mandheling
-/// differ by the scale factors whose turn it is; all others are alike.
+/// The runs whose last batches give the time of `scenario`, after `warm_up` batches of training. Batches of Mandheling
+/// differ by the scale factors that are due; all others are equal.
 pub(crate) fn timed(scenario: &Scenario, warm_up: u64) -> Vec<Scenario> {
     if scenario.policy != "mandheling" {
         return vec![scenario.clone()];
@@ -49,8 +49,8 @@ pub(crate) fn timed(scenario: &Scenario, warm_up: u64) -> Vec<Scenario> {
     (0..BATCHES).map(run).collect()
 }
 
-/// What a batch takes, the mean over `runs`, and the most that the framework holds in one of them; `None` if one is out
-/// of memory.
+/// The cost of a batch, the mean over `runs`, and the largest memory of the framework in one of them; `None` if
+/// one is out of memory.
 pub(crate) fn mean_batch(context: &Context<'_>, runs: &[Scenario]) -> Result<Option<(BatchCost, Bytes)>> {
     let (mut sum, mut most) = (BatchCost::default(), Bytes::ZERO);
     for run in runs {
@@ -64,8 +64,8 @@ pub(crate) fn mean_batch(context: &Context<'_>, runs: &[Scenario]) -> Result<Opt
     Ok(Some((mean, most)))
 }
 
-/// What a batch of `scenario` takes once scales have settled: the mean over those that [`timed`] names; `None` if it is
-/// out of memory.
+/// The cost of a batch of `scenario` once scales have settled: the mean over the runs of [`timed`]; `None` if
+/// it is out of memory.
 pub(crate) fn batch_if_it_fits(context: &Context<'_>, scenario: &Scenario) -> Result<Option<BatchCost>> {
     let runs = timed(scenario, context.reading_number("settled")? as u64);
     Ok(mean_batch(context, &runs)?.map(|(mean, _)| mean))

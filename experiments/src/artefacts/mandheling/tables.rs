@@ -1,4 +1,4 @@
-//! Tables 7 and 8: time and energy of the engines, with which cores and to convergence; and the null baseline of both.
+//! Tables 7 and 8: time and energy of the engines, by cores and to convergence; and the null baseline of both.
 
 use haversack_devices::{CoreSelection, CpuCores, Device, Flops, Frequency, Precision};
 
@@ -11,7 +11,7 @@ use crate::papers::reference::{Reference, Role};
 /// The methods of the table.
 pub(crate) const METHODS: [(&str, &str); 3] =
     [("mnn-fp32", "MNN-FP32"), ("mnn-int8", "MNN-INT8"), ("mandheling", "Mandheling")];
-/// The cores that the reference calls `cores`: `big-4`, or all eight.
+/// The cores that the reference names `cores`: `big-4`, or all eight.
 fn selection(cores: &str) -> Option<CoreSelection> {
     if cores == "hybrid-8" { Some(CoreSelection::All) } else { cores.replace('-', ":").parse().ok() }
 }
@@ -49,12 +49,12 @@ pub(super) fn table7(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// What is trained on one phone, as the reference names it and for people.
+/// The trainings on one phone: the name in the reference, and the label.
 const CENTRALISED: [(&str, &str); 2] = [("vgg11-cifar10", "VGG-11"), ("resnet18-cifar10", "ResNet-18")];
-/// The quantities: as the reference names them, for people, and their unit.
+/// The quantities: the name in the reference, the display name, and the unit.
 const QUANTITIES: [(&str, &str, &str); 2] = [("clock-hours", "time to convergence", "h"), ("energy", "energy", "Wh")];
 
-/// The scenario of a batch of a row's training; nothing for federated ones.
+/// The scenario of a batch of a row's training; `None` for federated ones.
 pub(crate) fn of_training(subject: &str, method: &str, batch: u64) -> Option<Scenario> {
     let model = match subject {
         "vgg11-cifar10" => "vgg11-cifar",
@@ -71,13 +71,13 @@ pub(crate) fn rounds(reference: &Reference, row: &ReferenceRow) -> Option<f64> {
     reference.of(row.paper, &row.artefact).find(same)?.number()
 }
 
-/// The rounds of a training, which are put in.
+/// The rounds of a training, an input.
 pub(super) fn rounds_of(context: &Context<'_>, subject: &str, method: &str) -> Result<f64> {
     let id = format!("mandheling/table8/{subject}/{method}/rounds");
     context.paper(&id)?.with_context(|| format!("{id} has no number"))
 }
 
-/// Adds both quantities of a training that lasts so many rounds, in each of which `parts` parts take `each`; `of` are the panel,
+/// Adds both quantities of a training of `rounds` rounds, each with `parts` parts that take `each`; `of` are the panel,
 /// the subject and its name, the method and its name.
 pub(super) fn add(
     context: &Context<'_>,
@@ -133,9 +133,9 @@ pub(super) fn table8(context: &Context<'_>) -> Result<Outcome> {
 /// The CPU cores of a row, by the reference's name for them (`big-4`) and for their frequency (`high`).
 pub(super) type Cores<'a> = dyn Fn(&str, &str) -> Option<CpuCores> + 'a;
 
-/// A method of Mandheling's table 7 as a roofline: one efficiency whatever the cores, one factor on their power.
+/// A method of Mandheling's table 7 as a roofline: one efficiency for all cores, one factor on their power.
 struct Roofline {
-    /// Operations of a batch over the efficiency.
+    /// The operations of a batch divided by the efficiency.
     operations: f64,
     power_factor: f64,
 }
@@ -171,10 +171,10 @@ fn peak(cores: &CpuCores) -> f64 {
     cores.peak(Precision::Fp32).0
 }
 
-/// Table 7: a roofline over the sum of the chosen cores' fp32 peaks with one efficiency a method, and the
-/// sum of their powers times one factor a method, both the medians over the method's `fit` rows.
+/// Table 7: a roofline over the sum of the chosen cores' fp32 peaks with one efficiency per method, and the sum of
+/// their powers times one factor per method, both the medians over the method's `fit` rows.
 ///
-/// `None` for cores that there are not.
+/// `None` for unknown cores.
 pub(super) fn of_table7(reference: &Reference, row: &ReferenceRow, cores: &Cores<'_>) -> Option<f64> {
     let (quantity, frequency) = row.metric.split_once('-')?;
     let roofline = Roofline::of(reference, &row.method, cores)?;
@@ -213,7 +213,7 @@ mod tests {
     fn a_method_is_one_roofline_over_the_peaks_of_its_cores() {
         let reference = Reference::load().unwrap();
         let cpu = haversack_devices::load("xiaomi-11-pro").unwrap().cpu().unwrap();
-        // All at the highest frequency, whatever the row: those are data sheets', the others are fitted.
+        // Always the highest frequency: it comes from data sheets, while the others are fitted.
         let cores = |cores: &str, _: &str| {
             let cores = cores.replace('-', ":").replace("hybrid:8", "all");
             cpu.choose(cores.parse().ok()?, Frequency::Highest).ok()

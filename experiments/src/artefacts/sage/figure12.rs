@@ -7,14 +7,14 @@ use super::setting::{RESNET, S10, scenario};
 use crate::artefacts::prelude::*;
 use crate::scenario::Step;
 
-/// Micro-batches that last a smaller share of the iteration have no name of their own in the picture.
+/// Micro-batches that last a smaller fraction of the iteration are not named in the picture.
 const NAMED: f64 = 0.05;
-/// When the first two walls rise, in shares of the unmanaged iteration: both within the first forward pass.
+/// The times of the first two walls, as fractions of the unmanaged iteration: both within the first forward pass.
 const FIRST_WALLS: [f64; 2] = [0.02, 0.25];
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let mut base = scenario(context, S10, RESNET)?;
-    // The picture is of the iteration in which the walls are met.
+    // The picture shows the iteration with the walls.
     base.iterations = Some(1);
     let unmanaged = context.run(&base)?;
     let mut scenario = under(&base, "sage", &[]);
@@ -58,7 +58,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// When the part with `samples` samples that comes last begins.
+/// The start of the last part with `samples` samples.
 fn starts_of(timeline: &Timeline, samples: u64) -> Nanos {
     let last = timeline.spans.iter().rposition(|span| span.micro_batch != samples);
     last.and_then(|before| timeline.spans.get(before + 1)).map_or(Nanos::ZERO, |span| span.start)
@@ -91,7 +91,7 @@ fn draw(outcome: &mut Outcome, record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Phases with their names: micro-batches that last only a few kernels, while it shrinks, are one phase.
+/// Phases with their names: micro-batches that last only a few kernels, while the size shrinks, are one phase.
 fn named(parts: &[(f64, u64)], end: f64) -> Vec<(f64, f64, String)> {
     let mut phases: Vec<(f64, f64, String)> = Vec::new();
     let mut shrinking: Option<(f64, u64)> = None;

@@ -1,4 +1,4 @@
-//! Figures 2 and 8, and table 1: what networks need of memory.
+//! Figures 2 and 8, and table 1: the memory that networks need.
 
 use haversack_training::{Job, simulate};
 use haversack_workloads::lowering::node_counts;
@@ -25,7 +25,7 @@ pub(super) fn figure2(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, Outcome::default())
 }
 
-/// The peak of the forward pass alone, of one sample.
+/// The peak of only the forward pass, for one sample.
 fn inference_peak(context: &Context<'_>, scenario: &Scenario) -> Result<Bytes> {
     let plan = context.plan(scenario)?;
     let mut graph: TrainingGraph = (*plan.graph).clone();
@@ -76,7 +76,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// The model whose ratios the others are given.
+/// The model whose ratios are used for the others.
 const DONOR: &str = "resnet50";
 /// The method that every ratio is relative to.
 const ORIGINAL: &str = "original";

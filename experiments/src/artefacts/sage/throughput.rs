@@ -3,12 +3,13 @@
 use super::setting::{MACHINES, PHONES, RESNET, S10, is_fixed, scenario};
 use crate::artefacts::prelude::*;
 
-/// The budget of `percent` of what the unmanaged graph needs.
+/// The budget of `percent` of the unmanaged graph's need.
 fn budget(whole: Bytes, percent: f64) -> Budget {
     Budget::Bytes(Bytes((whole.as_f64() * percent / 100.0).ceil() as u64))
 }
 
-/// Megabytes of a budget in percent of what the unmanaged graph needs, and samples a second within it, if the scheme fits.
+/// The megabytes of a budget in percent of the unmanaged graph's need, and the samples per second within it,
+/// if the scheme fits.
 fn rate(context: &Context<'_>, scenario: &Scenario, percent: f64) -> Result<(f64, Option<f64>)> {
     let whole = context.run(&under(scenario, "original", &[]))?.peak_memory;
     let record = context.within(scenario, budget(whole, percent))?;
@@ -66,8 +67,8 @@ pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
     show(context, records, outcome)
 }
 
-/// Figure 11: six ways to combine accumulation and checkpointing, each the mean over all budgets; one that it cannot reach
-/// counts as zero.
+/// Figure 11: six combinations of accumulation and checkpointing, each as the mean over all budgets; a budget that a
+/// combination cannot reach counts as zero.
 pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
     swept(context, "mean_samples_per_s", |scenario, _| {
         let budgets = context.reading_numbers("budgets")?.iter();

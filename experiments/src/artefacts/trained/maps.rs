@@ -1,4 +1,4 @@
-//! The saved tensors of a mini-batch, and gradients from what a store would give back of them.
+//! The saved tensors of a mini-batch, and gradients computed from restored versions of them.
 
 use haversack_kernels::compress::FeatureMap;
 use haversack_numerics::{Contents, Map, Memory, ProgramError};
@@ -7,17 +7,17 @@ use haversack_workloads::{MapKind, Need, Phase, Role, TensorId};
 use super::Trained;
 use crate::artefacts::prelude::*;
 
-/// What a mini-batch leaves in a saved tensor.
+/// A saved tensor of a mini-batch.
 pub(in crate::artefacts) struct SavedMap {
     pub(in crate::artefacts) kind: MapKind,
-    /// The map of a sample.
+    /// The map of one sample.
     pub(in crate::artefacts) map: Map,
-    /// The values of all samples as they lie.
+    /// The values of all samples, in memory order.
     pub(in crate::artefacts) values: Vec<f32>,
 }
 
 impl SavedMap {
-    /// A sample of it as the codec takes it, channel by channel.
+    /// A sample in the codec's form, channel by channel.
     pub(in crate::artefacts) const fn feature<'v>(&self, values: &'v [f32]) -> FeatureMap<'v> {
         FeatureMap { values, channels: self.map.channels, height: self.map.height, width: self.map.width }
     }
@@ -28,14 +28,14 @@ impl SavedMap {
         samples.map(|sample| self.map.channels_first(sample))
     }
 
-    /// The values as they lie, from samples that are channel by channel.
+    /// The values in memory order, from samples that are channel by channel.
     pub(in crate::artefacts) fn of_samples(&self, samples: impl IntoIterator<Item = Vec<f32>>) -> Vec<f32> {
         samples.into_iter().flat_map(|sample| self.map.channels_back(sample)).collect()
     }
 }
 
 impl Trained {
-    /// The saved tensors with what made them.
+    /// The saved tensors, each with its kind.
     pub(in crate::artefacts) fn saved(&self) -> Vec<(TensorId, MapKind)> {
         let graph = &self.plan.graph;
         let kinds = graph.map_kinds();
@@ -52,12 +52,12 @@ impl Trained {
         Ok(SavedMap { kind, map: self.program.map_of(tensor), values: memory.floats(tensor)?.to_vec() })
     }
 
-    /// What the next mini-batch leaves in the saved tensors.
+    /// The saved tensors of the next mini-batch.
     pub(in crate::artefacts) fn maps(&self) -> Result<Vec<SavedMap>> {
         let saved = self.saved();
         let mut maps = Vec::new();
         self.watch(1, |node, memory| {
-            // All that is saved is there before the first node of backward.
+            // All saved tensors exist before the first node of backward.
             if node.phase == Phase::Backward && maps.is_empty() {
                 for &(tensor, kind) in &saved {
                     maps.push(self.map(tensor, kind, memory)?);
@@ -68,8 +68,8 @@ impl Trained {
         Ok(maps)
     }
 
-    /// The gradients of all weights of the next mini-batch, one after the other, where backward reads what `restored` gives
-    /// back of each saved tensor.
+    /// The gradients of all weights for the next mini-batch, one after the other, where backward reads the result of
+    /// `restored` for each saved tensor.
     pub(in crate::artefacts) fn gradients(&self, restored: impl Fn(&SavedMap) -> Result<Vec<f32>>) -> Result<Vec<f32>> {
         let saved = self.saved();
         let of_weights =

@@ -1,4 +1,4 @@
-//! Gradients of weights from parts of a mini-batch, each with a scale factor of its own, in integers.
+//! Gradients of weights from parts of a mini-batch, each with its own scale factor, in integers.
 
 use haversack_devices::ProductRole;
 use haversack_numerics::{Contents, Eight, Memory, Meter, Pass, ProgramError, Seen, SeenIntegers};
@@ -11,7 +11,7 @@ use crate::artefacts::prelude::*;
 pub(in crate::artefacts) struct SplitGradient {
     /// The scale factor of the whole mini-batch.
     pub(in crate::artefacts) whole_factor: u32,
-    /// That of each part.
+    /// The factor of each part.
     pub(in crate::artefacts) factors: Vec<u32>,
     /// The sums of products, before they are shifted.
     exact: Vec<f32>,
@@ -22,12 +22,12 @@ pub(in crate::artefacts) struct SplitGradient {
 }
 
 impl SplitGradient {
-    /// How far the gradient of the whole mini-batch is from the exact one, relative to that.
+    /// The relative error of the whole mini-batch's gradient against the exact one.
     pub(in crate::artefacts) fn error_of_whole(&self) -> f64 {
         self.error(&self.whole)
     }
 
-    /// The same of the parts' merged ones.
+    /// The same for the merged gradient.
     pub(in crate::artefacts) fn error_of_merged(&self) -> f64 {
         self.error(&self.merged)
     }
@@ -40,7 +40,7 @@ impl SplitGradient {
     }
 }
 
-/// A node's operands, of whose samples a part is seen, and what it makes of them.
+/// A node's operands, cut to a part of the samples, and its results.
 struct PartMemory<'m> {
     memory: &'m dyn Memory,
     /// The operands that are cut.
@@ -81,7 +81,8 @@ impl Memory for PartMemory<'_> {
     }
 }
 
-/// Of a gradient in `parts` parts its values and the factor of each; in floats the sums, which have no factor.
+/// A gradient in `parts` parts: its values and the factor of each part; in floating point the sums,
+/// which have no factor.
 struct Split<'s> {
     trained: &'s Trained,
     node: &'s Node,
@@ -115,7 +116,7 @@ impl Split<'_> {
         Ok((values, factors))
     }
 
-    /// What the node reads of `samples` samples from `first` on.
+    /// The operands of the node for `samples` samples from `first` on.
     fn operands(&self, first: usize, samples: usize) -> Vec<(TensorId, Eight)> {
         let cut = |&tensor: &TensorId| {
             let held = self.memory.eight(tensor)?;
@@ -129,7 +130,7 @@ impl Split<'_> {
 }
 
 impl Trained {
-    /// The gradients of the weights of all layers in each of the next `batches` mini-batches, with each split in `parts`.
+    /// The gradients of the weights of all layers in each of the next `batches` mini-batches, each split into `parts`.
     pub(in crate::artefacts) fn split_gradients(&self, batches: usize, parts: usize) -> Result<Vec<SplitGradient>> {
         let mut found = Vec::new();
         self.watch(batches, |node, memory| {

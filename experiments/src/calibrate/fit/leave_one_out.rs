@@ -1,23 +1,23 @@
-//! Fits without one row each: steps of Gauss and Newton from the fit to all rows.
+//! Fits with one row left out each: Gauss-Newton steps, starting from the fit to all rows.
 //!
-//! One row of many moves the constants little, so that all these fits begin with the same slopes, which are found once:
-//! how the logarithm of each row moves with the logarithm of each constant. After each step Broyden's update (Mathematics
-//! of Computation 19, 1965) mends them by what the step did, so that a step costs one simulation of the rows and no slope
-//! is found again.
+//! Leaving out one row of many changes the constants little, so all these fits start with the same slopes, which are
+//! computed once: the derivative of the logarithm of each row by the logarithm of each constant. After each step
+//! Broyden's update (Mathematics of Computation 19, 1965) corrects the slopes by the effect of the step, so that a step
+//! costs one simulation of the rows and no slope is computed again.
 
 use super::{Constant, Fit, Problem};
 use crate::Result;
 
-/// By how much the logarithm of a constant moves for a slope: 5 %, which is more than the rounding of times.
+/// The change of a constant's logarithm to compute a slope: 5 %, which is more than the rounding of times.
 const MOVE: f64 = 0.05;
-/// Steps at most.
+/// The most steps.
 const STEPS: usize = 8;
-/// A step that does not improve the objective is halved so often at most.
+/// The most halvings of a step that does not improve the objective.
 const HALVINGS: usize = 4;
-/// Steps end where the last one improved the objective by less than this share.
+/// The search ends when a step improves the objective by less than this fraction.
 const IMPROVEMENT: f64 = 1e-3;
 
-/// The logarithms of the constants that move, and by how much each row is off there, as a logarithm.
+/// The logarithms of the moving constants, and the error of each row with them, as a logarithm.
 #[derive(Clone)]
 struct Point {
     logs: Vec<f64>,
@@ -25,7 +25,7 @@ struct Point {
 }
 
 impl Point {
-    /// What is minimised: the squares of all rows but one.
+    /// The objective: the squared residuals of all rows except one.
     fn objective(&self, left_out: usize) -> f64 {
         let others = self.residuals.iter().enumerate().filter(|(row, _)| *row != left_out);
         others.map(|(_, residual)| residual.powi(2)).sum()
@@ -33,8 +33,8 @@ impl Point {
 }
 
 impl Problem {
-    /// What is simulated for every row by the constants that all other rows decide. Constants at their priors stay there,
-    /// and so do operating points: they are far apart, and one row of many seldom moves them.
+    /// The simulated value of every row with the constants fitted to all other rows. Constants at their priors stay
+    /// there, and so do operating points: they are far apart, and a single row rarely moves them.
     ///
     /// # Errors
     /// As [`Problem::present`].
@@ -54,7 +54,7 @@ impl Problem {
         Ok(simulated)
     }
 
-    /// The best point that steps from `here` find for all rows but one.
+    /// The best point for all rows except one, found by steps from `here`.
     fn without_row(&self, fit: &Fit, here: &Point, mut slopes: Vec<Vec<f64>>, left_out: usize) -> Result<Point> {
         let mut best = here.clone();
         for _ in 0..STEPS {
@@ -85,7 +85,7 @@ impl Problem {
         let mut values = fit.values.clone();
         for (&at, log) in fit.free.iter().zip(&logs) {
             let Constant { lower, upper, .. } = self.calibration.constants[at];
-            // The logarithm of a bound need not lead back to it.
+            // The exponential of a bound's logarithm may differ from the bound by rounding.
             values[at] = log.exp().clamp(lower, upper);
         }
         let simulated = self.simulated(&values)?;
@@ -93,7 +93,7 @@ impl Problem {
         Ok(Point { logs, residuals: residuals.collect() })
     }
 
-    /// How the residual of each row moves with the logarithm of each constant, a list of rows for each constant.
+    /// The derivative of each row's residual by the logarithm of each constant: a list of rows per constant.
     fn slopes(&self, fit: &Fit, here: &Point) -> Result<Vec<Vec<f64>>> {
         let mut slopes = Vec::new();
         for (axis, bounds) in self.bounds(fit).into_iter().enumerate() {
@@ -107,7 +107,7 @@ impl Problem {
         Ok(slopes)
     }
 
-    /// The logarithms of the bounds of the constants that move.
+    /// The logarithms of the bounds of the moving constants.
     fn bounds(&self, fit: &Fit) -> Vec<[f64; 2]> {
         let bounds = |&at: &usize| {
             let Constant { lower, upper, .. } = self.calibration.constants[at];
@@ -116,8 +116,8 @@ impl Problem {
         fit.free.iter().map(bounds).collect()
     }
 
-    /// Where a `share` of the step leads that is best for all rows but one if slopes stay as they are. A constant that
-    /// would leave its bounds ends at one, and the others move beside it.
+    /// The point after a `share` of the step that would be best for all rows except one if the slopes were constant. A
+    /// constant that would leave its bounds stays at one, and the step is recomputed for the others.
     fn step(&self, fit: &Fit, from: &Point, slopes: &[Vec<f64>], left_out: usize, share: f64) -> Vec<f64> {
         let bounds = self.bounds(fit);
         let is_row = |row: usize| row != left_out && from.residuals[row].is_finite();
@@ -125,7 +125,7 @@ impl Problem {
         let mut moving: Vec<usize> = (0..slopes.len()).collect();
         let mut logs = from.logs.clone();
         loop {
-            // Constants that ended at a bound have moved the residuals already.
+            // The change of constants that ended at a bound is already part of the residuals.
             let fixed = difference(&logs, &from.logs);
             let residual = |row: usize| {
                 let by =
@@ -154,7 +154,7 @@ fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
-/// Mends slopes so that they say of the step `moved` what it did.
+/// Corrects slopes so that they predict the effect `did` of the step `moved`.
 fn mend(slopes: &mut [Vec<f64>], moved: &[f64], did: &[f64]) {
     let length: f64 = moved.iter().map(|by| by * by).sum();
     for (row, did) in did.iter().enumerate().filter(|(_, did)| did.is_finite()) {
@@ -165,7 +165,7 @@ fn mend(slopes: &mut [Vec<f64>], moved: &[f64], did: &[f64]) {
     }
 }
 
-/// The solution of a symmetric system by Gauss's elimination; `None` where it has none.
+/// The solution of a symmetric system by Gaussian elimination; `None` if there is none.
 fn solved(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let number = right.len();
     for column in 0..number {
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_system_is_solved_and_one_without_a_solution_is_not() {
-        // 2x + y = 5 and x + 3y = 10: x = 1, y = 3. The second system says the same twice.
+        // 2x + y = 5 and x + 3y = 10: x = 1, y = 3. The second system has two dependent rows.
         let found = solved(vec![vec![2.0, 1.0], vec![1.0, 3.0]], vec![5.0, 10.0]).unwrap();
         assert!((found[0] - 1.0).abs() < 1e-12 && (found[1] - 3.0).abs() < 1e-12, "{found:?}");
         assert_eq!(solved(vec![vec![1.0, 1.0], vec![1.0, 1.0]], vec![1.0, 1.0]), None);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn mended_slopes_say_what_the_step_did() {
-        // One row, slopes 1 and 1; a step of (2, 0) did 4 where they say 2: the first becomes 2.
+        // One row, slopes 1 and 1; a step of (2, 0) had the effect 4 where they predict 2: the first becomes 2.
         let mut slopes = vec![vec![1.0], vec![1.0]];
         mend(&mut slopes, &[2.0, 0.0], &[4.0]);
         assert_eq!(slopes, [vec![2.0], vec![1.0]]);

@@ -1,4 +1,4 @@
-//! What the CPU probe measured and no key of it says alone: clusters, rates a cycle, bandwidths by level.
+//! Constants that combine several keys of the CPU probe: clusters, rates per cycle, bandwidths by level.
 
 use haversack_devices::{ClusterClass, Device, Kind};
 use toml::Value;
@@ -7,11 +7,11 @@ use super::device_file::How;
 use super::reader::{Copied, Probed, fastest};
 use super::{Taken, guessed, instruction_set, measured};
 
-/// Where the constants come from.
+/// The source of the constants.
 const SOURCE: &str = "probe.c";
 const KERNEL: How<'static> = How { kind: Kind::Datasheet, source: SOURCE, note: "as the kernel says" };
 
-/// Takes all that `probed` holds into the file.
+/// Copies all measurements of `probed` into the file.
 pub(super) fn take(taken: &mut Taken<'_>, probed: &Probed) {
     let machine = |key: &str| probed.text(&format!("machine.{key}"));
     let architecture = machine("architecture");
@@ -37,15 +37,15 @@ pub(super) fn take(taken: &mut Taken<'_>, probed: &Probed) {
     taken.file.set("dram.achievable", 1.0, "fraction", measured(SOURCE, "of what all cores copied"));
     let flash = ["sequential_read", "sequential_write", "random_read", "random_write", "latency_read", "latency_write"];
     if flash.iter().all(|key| taken.file.measured(&format!("storage.{key}")).is_some()) {
-        // The base's class says nothing of this part any more.
+        // The base's data-sheet rates do not apply to the measured storage.
         taken.file.drop("storage.datasheet_read");
         taken.file.drop("storage.datasheet_write");
     }
     zram(probed, taken);
 }
 
-/// Puts clusters into the file, each as that of the base which is most like it: the places of the probe's clusters, the
-/// fastest core first.
+/// Adds clusters to the file, each made from the most similar one of the base; returns the indices of the probe's
+/// clusters, the fastest core first.
 fn clusters(taken: &mut Taken<'_>, probed: &Probed) -> Vec<usize> {
     let peak = |place: &usize| probed.number(&format!("clusters.{place}.fp32_peak_flops_per_s")).unwrap_or_default();
     let mut places: Vec<usize> = (0..probed.tables("clusters")).collect();
@@ -67,7 +67,7 @@ fn clusters(taken: &mut Taken<'_>, probed: &Probed) -> Vec<usize> {
     places
 }
 
-/// The first is big, the last of several little, what is between middle.
+/// The first is big, the last of several is little, those between are middle.
 const fn class_of(rank: usize, clusters: usize) -> ClusterClass {
     if rank == 0 {
         ClusterClass::Big
@@ -78,13 +78,13 @@ const fn class_of(rank: usize, clusters: usize) -> ClusterClass {
     }
 }
 
-/// The place of the cluster of `base` that is most like one of `class`.
+/// The index of the cluster of `base` that is most similar to `class`.
 fn template(base: &Device, class: ClusterClass) -> usize {
     let clusters = &base.constants.cpu;
     clusters.iter().position(|cluster| cluster.class == class).unwrap_or(clusters.len().saturating_sub(1))
 }
 
-/// The constants of a cluster that no key says alone.
+/// The constants of a cluster that combine several keys.
 fn cluster(taken: &mut Taken<'_>, probed: &Probed, place: usize, rank: usize) {
     let table = format!("clusters.{place}");
     let of = |key: &str| probed.number(&format!("{table}.{key}"));
@@ -96,7 +96,7 @@ fn cluster(taken: &mut Taken<'_>, probed: &Probed, place: usize, rank: usize) {
     let Some(peak) = of("fp32_peak_flops_per_s").map(|rate| rate / clock) else { return };
     let file = &mut taken.file;
     file.set(&name("fp32_rate"), peak, "FLOP/cycle", measured(SOURCE, "independent multiply-adds in registers"));
-    // The base's ratios between number formats: what the probe does not multiply.
+    // The base's ratios between number formats, for formats that the probe does not measure.
     let ratio = guessed(&taken.base.id, "not probed: as many times fp32 as there");
     let fp32 = base.fp32_rate.value.0;
     file.set(&name("fp16_rate"), peak * base.fp16_rate.value.0 / fp32, "FLOP/cycle", ratio);
@@ -122,13 +122,13 @@ fn cluster(taken: &mut Taken<'_>, probed: &Probed, place: usize, rank: usize) {
     }
 }
 
-/// How fast a cache of `size` bytes was copied from: the sets that are above the level before and well within its own.
+/// The copy rate of a cache of `size` bytes: from working sets larger than the level before and well within its own.
 fn level(copies: &[Copied], before: f64, size: f64) -> Option<f64> {
     let above = if before > 0.0 { 1.9 * before } else { 0.0 };
     fastest(copies, above, (size * 0.6).max(above))
 }
 
-/// The frequencies as the kernel says, or as they were measured; a word where the cores ran far below.
+/// The frequencies reported by the kernel, or as measured; adds a remark if the cores ran far below them.
 fn frequencies(taken: &mut Taken<'_>, probed: &Probed, table: &str, rank: usize) {
     let of = |key: &str| probed.number(&format!("{table}.{key}"));
     let Some(clock) = of("frequency_measured_hz") else { return };
@@ -150,7 +150,7 @@ fn frequencies(taken: &mut Taken<'_>, probed: &Probed, table: &str, rank: usize)
     taken.file.set(&format!("cpu.{rank}.frequency_lowest"), lowest.unwrap_or(highest), "MHz", how);
 }
 
-/// ZRAM belongs to an operating system, not to a device: said, so that whoever writes a system's file has it.
+/// ZRAM belongs to an operating system, not to a device: reported in a remark, for the author of a system's file.
 fn zram(probed: &Probed, taken: &mut Taken<'_>) {
     let algorithm = probed.text("zram.algorithm");
     if algorithm.is_empty() {

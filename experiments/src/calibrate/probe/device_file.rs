@@ -1,4 +1,4 @@
-//! A device file made of another: what the base says counts as a guess, until something that was measured takes its place.
+//! A device file made from another: the constants of the base count as guesses until measurements replace them.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use toml::{Table, Value};
 /// The keys of a constant, in the order of a file.
 const KEYS: [&str; 5] = ["value", "unit", "kind", "source", "note"];
 
-/// How a constant is known.
+/// The origin of a constant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How<'a> {
     pub(super) kind: Kind,
     pub(super) source: &'a str,
-    /// Empty for none.
+    /// Empty if there is none.
     pub(super) note: &'a str,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct How<'a> {
 pub(super) struct DeviceFile(pub(super) Table);
 
 impl DeviceFile {
-    /// All that `base` says but its curves and what its firmware keeps, every constant of it a guess.
+    /// A copy of `base` without its curves and without the memory that its firmware keeps, every constant a guess.
     pub(super) fn over(base: &Device) -> Result<Self, CalibrationError> {
         let mut top = base.tables()?;
         top.retain(|key, _| !["base", "remark", "dvfs", "carve_outs"].contains(&key));
@@ -31,7 +31,7 @@ impl DeviceFile {
         Ok(Self(top))
     }
 
-    /// Sets a constant, in place of what was there; nothing where its section is not there.
+    /// Sets a constant, replacing its old value; does nothing if its section is missing.
     pub(super) fn set(&mut self, name: &str, value: f64, unit: &str, how: How<'_>) {
         let mut constant = Table::new();
         constant.insert("value".to_owned(), Value::Float(rounded(value / scale(unit))));
@@ -42,19 +42,19 @@ impl DeviceFile {
         self.put(name, Value::Table(constant));
     }
 
-    /// Sets what is no constant, likewise.
+    /// Sets a key that is not a constant, in the same way.
     pub(super) fn put(&mut self, name: &str, value: impl Into<Value>) {
         if let Some((section, key)) = self.place(name) {
             section.insert(key.to_owned(), value.into());
         }
     }
 
-    /// Takes a key away.
+    /// Removes a key.
     pub(super) fn drop(&mut self, name: &str) {
         self.place(name).and_then(|(section, key)| section.remove(key));
     }
 
-    /// The value of a constant that was measured.
+    /// The value of a measured constant.
     pub(super) fn measured(&mut self, name: &str) -> Option<f64> {
         let (section, key) = self.place(name)?;
         let constant = section.get(key)?;
@@ -76,7 +76,7 @@ impl DeviceFile {
         Some((here.as_table_mut()?, key))
     }
 
-    /// The file; each of `remarks` is a line of its head.
+    /// The text of the file; each of `remarks` is a line at the top.
     pub(super) fn text(&self, remarks: &[String]) -> String {
         let mut text: String = remarks.iter().map(|line| format!("# {line}\n")).collect();
         write(&mut text, "", "", &self.0);
@@ -88,7 +88,7 @@ fn is_constant(value: &Value) -> bool {
     value.as_table().is_some_and(|table| table.contains_key("value") && table.contains_key("unit"))
 }
 
-/// The values below `value`; none of what is a constant.
+/// The values below `value`; none for a constant.
 fn below(value: &mut Value) -> Vec<&mut Value> {
     match value {
         Value::Table(table) => table.iter_mut().map(|(_, value)| value).collect(),
@@ -97,7 +97,7 @@ fn below(value: &mut Value) -> Vec<&mut Value> {
     }
 }
 
-/// Makes every constant of `value` a guess after `base`.
+/// Marks every constant of `value` as a guess from `base`.
 fn guess(value: &mut Value, base: &str) {
     if !is_constant(value) {
         return below(value).into_iter().for_each(|value| guess(value, base));
@@ -110,7 +110,7 @@ fn guess(value: &mut Value, base: &str) {
     }
 }
 
-/// Writes `table`, `head` above it: its words and constants, a line each, then the tables below it.
+/// Writes `table` under the heading `head`: its texts and constants, one per line, then the tables below it.
 fn write(text: &mut String, head: &str, name: &str, table: &Table) {
     let is_section = |value: &Value| match value {
         Value::Table(_) => !is_constant(value),
@@ -119,7 +119,7 @@ fn write(text: &mut String, head: &str, name: &str, table: &Table) {
     };
     let mut lines: Vec<(&String, &Value)> = table.iter().filter(|(_, value)| !is_section(value)).collect();
     lines.sort_by_key(|(_, value)| is_constant(value));
-    // A section that only has others below it needs no head. Writing to a text cannot fail.
+    // A section that only has subsections needs no heading. Writing to a text cannot fail.
     let _ = if lines.is_empty() || head.is_empty() { writeln!(text) } else { writeln!(text, "\n{head}") };
     for (key, value) in lines {
         let _ = match value.as_table() {
@@ -144,14 +144,14 @@ fn write(text: &mut String, head: &str, name: &str, table: &Table) {
     }
 }
 
-/// Base units in one of `unit`.
+/// The size of `unit` in base units.
 fn scale(unit: &str) -> f64 {
     use Dimension::{Bandwidth, Frequency, Size, Throughput, Time};
     let found = [Bandwidth, Frequency, Size, Throughput, Time].iter().find_map(|dimension| dimension.unit(unit));
     found.map_or(1.0, |unit| unit.scale)
 }
 
-/// Four digits: no probe knows more. Whole numbers are counted, not measured.
+/// Four digits: probes are not more precise. Whole numbers are counted, not measured.
 fn rounded(value: f64) -> f64 {
     if value.fract() == 0.0 || !value.is_finite() { value } else { format!("{value:.3e}").parse().unwrap_or(value) }
 }

@@ -1,8 +1,9 @@
-//! What a probe's JSON holds, checked before anything is made of it: `probes/keys.csv` has a row for every key.
+//! A probe's JSON, checked before it is used: `probes/keys.csv` has a row for every key.
 //!
-//! A key names its unit (`_s`, `_hz`, `_bytes`, `_bytes_per_s`, `_flops_per_s`, `_ops_per_s`). A number that could not be
-//! measured is null, and `reasons` says why. The columns: the probe, the dotted key, in which `*` stands for the place in a
-//! list, the values that make sense, and for those that become a constant as they are its name, unit, kind and note.
+//! The unit of a key is in its name (`_s`, `_hz`, `_bytes`, `_bytes_per_s`, `_flops_per_s`, `_ops_per_s`). A number
+//! that could not be measured is null, and `reasons` gives the reason. The columns of `keys.csv`: the probe, the dotted
+//! key, in which `*` matches an index in a list, the plausible values, and, for keys that become a constant unchanged,
+//! its name, unit, kind and note.
 
 use std::str::FromStr;
 
@@ -14,15 +15,15 @@ use serde_json::Value;
 
 use crate::{CommandError, Result};
 
-/// The only format that is read.
+/// The only format that is accepted.
 const FORMAT: &str = "haversack-probe-1";
 const KEYS: &str = include_str!("../../../probes/keys.csv");
 
-/// Which probe a file is of.
+/// The probe that wrote a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Probe {
-    /// A row of `keys.csv` that both have.
+    /// A row of `keys.csv` for both probes.
     Any,
     /// `probe.c`.
     Cpu,
@@ -37,14 +38,14 @@ pub(super) struct Key {
     probe: Probe,
     pub(super) key: String,
     holds: String,
-    /// The device's constant; empty where it is none, or is worked out from several keys.
+    /// The device's constant; empty if the key is not one, or is combined with others.
     pub(super) constant: String,
     pub(super) unit: String,
     pub(super) kind: Option<Kind>,
     pub(super) note: String,
 }
 
-/// A probe's file, in which every key is there and every number in its range.
+/// A probe's file, in which every key exists and every number is in its range.
 #[derive(Clone, Debug)]
 pub(super) struct Probed {
     pub(super) file: String,
@@ -55,10 +56,10 @@ pub(super) struct Probed {
     value: Value,
 }
 
-/// Reads `text`; `file` is how errors name it.
+/// Parses `text`; `file` is its name in errors.
 ///
 /// # Errors
-/// All that is wrong with it, a line each: file, line, field, and what was expected.
+/// All errors, one per line: file, line, field, and what was expected.
 pub(super) fn read(file: &str, text: &str) -> Result<Probed> {
     let value: Value = serde_json::from_str(text).map_err(|error| {
         CommandError::input(format!("{file}:{}: no JSON: {error}; expected what a probe prints, whole", error.line()))
@@ -118,7 +119,7 @@ impl Check<'_> {
         names
     }
 
-    /// What a key holds, in words.
+    /// The expected value of a key, in words.
     fn expected(&self, key: &str) -> String {
         match self.keys.iter().find(|known| known.key == key) {
             Some(known) => match range(&known.holds) {
@@ -201,7 +202,7 @@ fn range(holds: &str) -> Option<(f64, f64)> {
     f64::from_str(low).ok().zip(f64::from_str(high).ok())
 }
 
-/// What may have been meant: the same number with another prefix of its unit.
+/// A suggestion for the intended value: the same number with another prefix of its unit.
 fn guess(key: &str, found: f64, low: f64, high: f64) -> String {
     let units = [
         ("_bytes_per_s", "bytes a second"),
@@ -220,29 +221,29 @@ fn guess(key: &str, found: f64, low: f64, high: f64) -> String {
     fits.map_or_else(String::new, |(_, prefix)| format!(" (was it in {prefix}{unit}?)"))
 }
 
-/// A value as an error shows it.
+/// A value as shown in errors.
 fn shown(value: &Value) -> String {
     let text = value.to_string();
     if text.chars().count() > 40 { text.chars().take(40).chain(['…']).collect() } else { text }
 }
 
 impl Probed {
-    /// The number at a dotted path, which has been checked; `None` where it is null.
+    /// The number at a dotted path, which has been checked; `None` if it is null.
     pub(super) fn number(&self, path: &str) -> Option<f64> {
         self.at(path)?.as_f64()
     }
 
-    /// The text at a dotted path; empty where there is none.
+    /// The text at a dotted path; empty if there is none.
     pub(super) fn text(&self, path: &str) -> &str {
         self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// Number of tables at a dotted path.
+    /// The number of tables at a dotted path.
     pub(super) fn tables(&self, path: &str) -> usize {
         self.at(path).and_then(Value::as_array).map_or(0, Vec::len)
     }
 
-    /// Why the number at `path` is null.
+    /// The reason why the number at `path` is null.
     pub(super) fn reason(&self, path: &str) -> &str {
         let reasons = self.value.get("reasons");
         reasons.and_then(|reasons| reasons.get(path)).and_then(Value::as_str).unwrap_or("no reason is given")
@@ -252,7 +253,7 @@ impl Probed {
         self.value.pointer(&format!("/{}", path.replace('.', "/")))
     }
 
-    /// The bytes a second that were copied in the sets of `table`, which has a list `bandwidth`, by their size.
+    /// The copy rates of the working sets in `table`, which has a list `bandwidth`, by size.
     pub(super) fn copies(&self, table: &str) -> Vec<Copied> {
         let rows = 0..self.tables(&format!("{table}.bandwidth"));
         let copied = |row| {
@@ -263,22 +264,22 @@ impl Probed {
     }
 }
 
-/// How fast a working set was copied.
+/// The copy rate of a working set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Copied {
-    /// Its bytes.
+    /// Its size in bytes.
     pub(super) set: f64,
-    /// Bytes a second, read and written ones together.
+    /// Bytes per second, reads and writes together.
     pub(super) rate: f64,
 }
 
-/// The highest rate of the sets of at least `at_least` bytes and at most `at_most`.
+/// The highest rate of the sets between `at_least` and `at_most` bytes.
 pub(super) fn fastest(copies: &[Copied], at_least: f64, at_most: f64) -> Option<f64> {
     let within = copies.iter().filter(|copied| (at_least..=at_most).contains(&copied.set));
     within.map(|copied| copied.rate).reduce(f64::max)
 }
 
-/// The line of what is at a path, or of the innermost around it that there is; the text is JSON.
+/// The line of the value at a path, or of the innermost existing value around it; the text is JSON.
 fn line_of(text: &str, path: &str) -> usize {
     fn read<T: DeserializeOwned>(text: &str, at: usize) -> Option<(T, usize)> {
         let mut values = serde_json::Deserializer::from_str(text.get(at..)?).into_iter();
@@ -286,7 +287,7 @@ fn line_of(text: &str, path: &str) -> usize {
         Some((value, at + values.byte_offset()))
     }
     let next = |at: usize| text.len() - text[at..].trim_start_matches([' ', '\t', '\r', '\n', ',', ':']).len();
-    // The value that is called so among those of the table or the list that begins there.
+    // The value with this name in the table, or at this index in the list, that begins there.
     let below = |from: usize, name: &str| {
         let (is_table, mut at) = (text[from..].starts_with('{'), next(from + 1));
         for place in 0_usize.. {
@@ -308,7 +309,7 @@ fn line_of(text: &str, path: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// What a probe of a GPU prints.
+    /// The output of a GPU probe.
     const GPU_JSON: &str = r#"{"format": "haversack-probe-1", "probe": "cuda", "quick": false, "gpu": {"name": "x",
         "vendor": "NVIDIA", "driver": "1", "version": "8.6", "type": "gpu", "units": 82, "clock_hz": 1.7e9,
         "shared_bytes": 102400, "l2_bytes": 6291456, "memory_bytes": 2.4e10, "launch_s": 2e-6, "round_trip_s": 5e-6,
@@ -321,7 +322,7 @@ mod tests {
         let probed = read("gpu.json", GPU_JSON).unwrap();
         assert_eq!((probed.probe, probed.number("gpu.units")), (Probe::Gpu, Some(82.0)));
         assert_eq!(probed.number("gpu.fp32_gemm_flops_per_s"), None);
-        // The one set, of 1 MB, lies between these bounds and not between those.
+        // The only set, of 1 MB, is between the first bounds but not between the second.
         let copies = probed.copies("gpu");
         assert_eq!((fastest(&copies, 1e5, 2e6), fastest(&copies, 2e6, 4e6)), (Some(1e12), None));
     }
@@ -337,7 +338,8 @@ mod tests {
     fn a_key_is_found_by_its_path_and_a_missing_one_in_its_table() {
         let text = "{\n \"a\": {\"x\": 1},\n \"b\": [\n  {\"x\": \"}\\\"\"},\n  {\n   \"x\": [1, 2]}]}";
         let lines = ["a.x", "b.0.x", "b.1.x", "b.1.y", "c", "b.7"].map(|path| line_of(text, path));
-        // `b.1` opens on line 5 and `b` on line 3; what is nowhere is in the table that begins on line 1.
+        // `b.1` begins on line 5 and `b` on line 3; an unknown path is attributed to the outer table,
+        // which begins on line 1.
         assert_eq!(lines, [2, 4, 6, 5, 1, 3]);
     }
 }

@@ -1,25 +1,25 @@
-//! What making plans takes a federation's server.
+//! The server's cost of making plans for a federation.
 
 use super::Costs;
 use crate::federate::iteration::Making;
 use crate::federate::on_device::OnDevice;
 
-/// What making plans takes the server.
+/// The server's cost of making plans.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Planning {
-    /// Of each phone a plan for itself, in seconds: none where it needs none or holds none. A plan for its own budget is taken
-    /// to take as long as that of its cluster.
+    /// For each phone the seconds to make a plan for it alone: zero if it needs no plan or none fits. Making a plan for
+    /// its own budget is assumed to take as long as for that of its cluster.
     pub(crate) each_s: Vec<f64>,
     /// The number of plans of all clusters.
     pub(crate) plans: usize,
-    /// How long they take, in seconds.
+    /// The time to make them, in seconds.
     pub(crate) plans_s: f64,
-    /// How long clustering takes for each report, in seconds.
+    /// The time of clustering per report, in seconds.
     pub(crate) clustering_s: f64,
 }
 
 impl Costs<'_> {
-    /// What the server counts for all plans of clusters, clustering included.
+    /// The server's operations for all plans of clusters, clustering included.
     #[cfg(test)]
     pub(in crate::federate) fn server_operations(&self) -> u64 {
         let plans = self.devices.iter().flatten().flat_map(OnDevice::plans);
@@ -27,7 +27,8 @@ impl Costs<'_> {
         making + self.clustered.as_ref().map_or(0, |clustered| clustered.visits)
     }
 
-    /// What making all plans of clusters takes the server, and clustering itself at the price of an operation for each visit of a report.
+    /// The seconds that the server needs for all plans of clusters; each visit of a report during clustering costs as
+    /// much as one operation.
     pub(super) fn server_s(&self) -> f64 {
         let plans = self.devices.iter().flatten().flat_map(OnDevice::plans);
         let making: Vec<Making> = plans.filter_map(|cost| cost.making).collect();
@@ -37,7 +38,7 @@ impl Costs<'_> {
         seconds * (1.0 + visits as f64 / operations.max(1) as f64)
     }
 
-    /// What making plans takes the server.
+    /// The server's cost of making plans.
     pub(in crate::federate) fn planning(&self) -> Planning {
         let plans = || self.devices.iter().flatten().flat_map(OnDevice::plans);
         let making: Vec<Making> = plans().filter_map(|cost| cost.making).collect();

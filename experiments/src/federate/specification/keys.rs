@@ -1,4 +1,4 @@
-//! The keys of a specification, as the file has them.
+//! The keys of a specification file.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::error::{CommandError, Result};
 use crate::federate::budgets::Report;
 use crate::federate::plans::Plans;
 
-/// How updates are taken in.
+/// The aggregation of updates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Aggregator {
     #[serde(rename = "fedavg")]
@@ -22,47 +22,47 @@ pub(super) enum Aggregator {
     Yogi,
 }
 
-/// What is simulated beside time.
+/// The scope of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Mode {
-    /// Nothing: phones compute and send, nobody learns.
+    /// Only time: phones compute and send, and nothing is learned.
     Timing,
     /// Phones learn for real on a stand-in.
     Learning,
 }
 
-/// How samples are split among phones.
+/// The split of samples among phones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Split {
-    /// All hold the classes of the whole set.
+    /// Every phone has all classes of the set.
     Even,
-    /// As the data have it.
+    /// The split that the data define.
     Natural,
 }
 
-/// What is kept of tensors between forward and backward of what learns.
+/// The storage of saved tensors, between forward and backward, in learning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Store {
-    /// What the policy's own store gives back.
+    /// As the policy stores them.
     Policy,
-    /// All of them.
+    /// Whole, without loss.
     Whole,
 }
 
-/// When phones take part.
+/// The times when phones can take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::federate) enum Ready {
-    /// While they are locked, charge and are on Wi-Fi.
+    /// While they are locked, charging and on Wi-Fi.
     Sessions,
-    /// Whenever they are asked.
+    /// At any time.
     Always,
 }
 
-/// The file's keys.
+/// The keys of the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Asked {
@@ -116,7 +116,7 @@ pub(super) struct Asked {
     pub(super) seed: Option<u64>,
 }
 
-/// A value of a policy's parameter.
+/// The value of a policy's parameter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "expected a text, a number, true or false")]
 pub(super) enum Setting {
@@ -137,18 +137,18 @@ impl fmt::Display for Setting {
     }
 }
 
-/// Where a key stands.
+/// The position of keys in the file, for errors.
 pub(super) struct Place<'a> {
     pub(super) file: &'a str,
     pub(super) text: &'a str,
 }
 
-/// Keys that federations no longer have.
+/// Keys that were removed.
 const GONE: [&str; 3] = ["aggregation", "concurrency", "max_staleness"];
 
 impl Place<'_> {
     /// # Errors
-    /// A key that federations no longer have.
+    /// A key that was removed.
     pub(super) fn refuse_gone(&self) -> Result<()> {
         GONE.iter().try_for_each(|key| match self.line(key) {
             Some(_) => Err(self.says(key, &format!("`{key}` is gone: rounds are synchronous; leave the key out"))),

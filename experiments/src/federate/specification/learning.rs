@@ -1,4 +1,4 @@
-//! What is learned, and how.
+//! The learning keys of a specification.
 
 use std::sync::Arc;
 
@@ -8,48 +8,48 @@ use haversack_workloads::data::{DataSet, LoadOptions, load};
 use super::keys::{Aggregator, Asked, Mode, Place, Split, Store};
 use crate::{Cache, CommandError, Result};
 
-/// The name of the data that are made for each client (Li et al., MLSys 2020).
+/// The name of the data that are generated for each client (Li et al., MLSys 2020).
 const SYNTHETIC: &str = "synthetic";
 /// Stand-ins that take tokens.
 const OF_TOKENS: [&str; 2] = ["bag-of-tokens", "transformer1"];
 /// FedProx's μ by default: the best on most of its paper's sets is 0.1 or 1 (Li et al., MLSys 2020, section 5.3).
 const PROXIMAL: f32 = 0.1;
-/// The concentration of the classes by default.
+/// The default concentration of the classes.
 const ALPHA: f64 = 0.1;
 
-/// Keys that say nothing where nobody learns.
+/// Keys that have no effect unless something is learned.
 const OF_LEARNING: &str = include_str!("of-learning.txt");
 
-/// What is learned, and how.
+/// The network, the data and the algorithms of learning.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::federate) struct Learning {
     /// The network that learns.
     pub(in crate::federate) stand_in: String,
-    /// The data: a name or a path; `None` for what suits the network.
+    /// The data: a name or a path; `None` for the network's default.
     pub(in crate::federate) data: Option<String>,
-    /// How a client trains.
+    /// The training of a client.
     pub(in crate::federate) how: LocalSgd,
-    /// How the server takes updates in.
+    /// The server's aggregation of updates.
     pub(in crate::federate) rule: ServerRule,
-    /// How classes differ among phones.
+    /// The distribution of classes over phones.
     pub(in crate::federate) labels: Labels,
-    /// How far phones with one size of memory hold classes of their own, from 0 to 1.
+    /// How strongly the classes on a phone depend on its memory, from 0 to 1.
     pub(in crate::federate) by_memory: f64,
-    /// Whether tensors are kept whole between forward and backward, whatever the policy makes of them.
+    /// Whether saved tensors are kept whole, even if the policy would not.
     pub(in crate::federate) keeps_whole: bool,
-    /// Whether each sample of the set has one holder.
+    /// Whether each sample of the set belongs to exactly one phone.
     pub(in crate::federate) dealt: bool,
-    /// The accuracy with which the federation ends; `None` if it ends after its rounds.
+    /// The accuracy at which the federation ends; `None` if it ends after its rounds.
     pub(in crate::federate) target: Option<f64>,
-    /// Every so many rounds accuracy is measured, and after the last.
+    /// Accuracy is measured after every this many rounds, and after the last.
     pub(in crate::federate) every: u32,
 }
 
 impl Learning {
-    /// The set that is asked for, or the one that suits the stand-in; `None` where the data are made for each client.
+    /// The requested data set, or the stand-in's default; `None` if the data are generated for each client.
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(in crate::federate) fn data_set(&self, cache: &Cache) -> Result<Option<Arc<DataSet>>> {
         let suits = if OF_TOKENS.contains(&self.stand_in.as_str()) { "phrases" } else { "glyphs" };
         let name = self.data.as_deref().unwrap_or(suits);
@@ -62,7 +62,7 @@ impl Learning {
     }
 }
 
-/// What is learned; `None` for time alone.
+/// The learning part of the specification; `None` if only time is simulated.
 pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>> {
     let mode = asked.mode.unwrap_or(if asked.stand_in.is_some() { Mode::Learning } else { Mode::Timing });
     if mode == Mode::Timing {
@@ -119,7 +119,7 @@ pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learni
     Ok(Some(Learning { stand_in, data, how, rule, labels, by_memory, keeps_whole, dealt, target, every }))
 }
 
-/// How the server takes updates in, and FedProx's μ.
+/// The server's aggregation of updates, and FedProx's μ.
 fn aggregator(asked: &Asked, place: &Place<'_>) -> Result<(ServerRule, f32)> {
     let aggregator = asked.aggregator.unwrap_or(Aggregator::Average);
     if asked.proximal.is_some() && aggregator != Aggregator::Proximal {

@@ -1,4 +1,4 @@
-//! What the phones of a federation are, and what they hold.
+//! The phones of a federation, and their samples.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{Cache, CommandError, Result};
 
 /// The phones of a federation.
 pub(crate) struct Phones {
-    /// Devices in as many sizes of memory as phones have; a phone is like one of them.
+    /// The device kinds: devices, one for each size of memory that phones have; every phone is of one kind.
     pub(in crate::federate) kinds: Vec<DeviceKind>,
     pub(crate) population: Population,
 }
@@ -28,10 +28,10 @@ impl Phones {
         Ok(Self { population: population.map_err(CommandError::input)?, kinds })
     }
 
-    /// The same, where a set of fewer samples than phones is dealt out, with phones that hold none.
+    /// If a set with fewer samples than phones is dealt out, marks the phones without samples.
     ///
     /// # Errors
-    /// Data that cannot be had.
+    /// Data that cannot be loaded.
     pub(in crate::federate) fn dealt(mut self, asked: &Specification, cache: &Cache) -> Result<Self> {
         let Some(learning) = asked.learning.as_ref().filter(|learning| learning.dealt) else { return Ok(self) };
         let Some(set) = learning.data_set(cache)? else { return Ok(self) };
@@ -43,7 +43,7 @@ impl Phones {
     }
 }
 
-/// What phones are drawn from.
+/// The distribution that phones are drawn from.
 pub(super) fn setting(asked: &Asked, place: &Place<'_>) -> Result<PopulationSetting> {
     let mut setting = PopulationSetting::embedded().map_err(CommandError::failed)?;
     if let Some(mix) = &asked.memory_mix {
@@ -66,7 +66,7 @@ pub(super) fn setting(asked: &Asked, place: &Place<'_>) -> Result<PopulationSett
     Ok(setting)
 }
 
-/// Shares of memory classes in the place of the setting's; a class that is not named has no phones.
+/// Replaces the shares of the memory classes; a class that is not named has no phones.
 fn mixed(setting: &mut PopulationSetting, mix: &BTreeMap<String, f64>) -> Result<(), String> {
     let sizes: Vec<String> = setting.memory.iter().map(|class| class.size_gb.to_string()).collect();
     if let Some(unknown) = mix.keys().find(|size| !sizes.contains(size)) {
@@ -79,7 +79,7 @@ fn mixed(setting: &mut PopulationSetting, mix: &BTreeMap<String, f64>) -> Result
     Ok(())
 }
 
-/// How many samples phones hold.
+/// The number of samples per phone.
 pub(super) fn sizes(asked: &Asked, place: &Place<'_>) -> Result<Sizes> {
     let Some(total) = asked.total_samples else {
         if asked.size_alpha.is_some() {

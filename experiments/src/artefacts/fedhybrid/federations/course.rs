@@ -1,4 +1,4 @@
-//! What a federation came to with one seed: accuracy over time, and what became of phones.
+//! The results of a federation with one seed: accuracy over time, and the outcomes of phones.
 
 use haversack_federation::rows::RoundRow;
 
@@ -7,7 +7,7 @@ pub(in crate::artefacts) use crate::measured::Learned as Course;
 use crate::measured::Rounds;
 
 impl Course {
-    /// Of a federation that was held with `seed`.
+    /// The course of a federation simulated with `seed`.
     pub(super) fn of(held: &Held, seed: u64) -> Self {
         let all = |of: fn(&RoundRow) -> u32| held.rounds.iter().map(|row| u64::from(of(row))).sum::<u64>();
         let end = |row: &RoundRow| row.start_s + row.duration_s;
@@ -42,7 +42,7 @@ impl Course {
         self.accuracy.iter().copied().fold(0.0, f64::max)
     }
 
-    /// When an accuracy in percent is first reached, in seconds.
+    /// The time at which an accuracy in percent is first reached, in seconds.
     pub(in crate::artefacts) fn time_to(&self, percent: f64) -> Option<f64> {
         self.curve().into_iter().find(|(_, accuracy)| *accuracy >= percent).map(|(hours, _)| hours * 3600.0)
     }
@@ -52,12 +52,12 @@ impl Course {
         self.by_round().into_iter().find(|(_, accuracy)| *accuracy >= percent).map(|(number, _)| number)
     }
 
-    /// How long all rounds took, in seconds.
+    /// The time of all rounds, in seconds.
     pub(in crate::artefacts) fn all_s(&self) -> f64 {
         self.total(|rounds| rounds.all_s)
     }
 
-    /// Whether at least twice as many phones can take part as are asked to in a round.
+    /// Whether at least twice as many phones can take part as are selected per round.
     pub(in crate::artefacts) fn has_choice(&self) -> bool {
         self.total(|rounds| 2.0 * rounds.selected as f64 / f64::from(rounds.all.max(1)) - rounds.eligible as f64) <= 0.0
     }
@@ -72,7 +72,7 @@ impl Course {
         self.total(|rounds| (1.0 - rounds.eligible as f64 / rounds.phones.max(1) as f64) * 100.0)
     }
 
-    /// The share of phones of which a part was taken in, in percent.
+    /// The percentage of phones with an aggregated update.
     pub(in crate::artefacts) fn contributed(&self) -> f64 {
         self.total(|rounds| rounds.contributed as f64 / rounds.phones.max(1) as f64 * 100.0)
     }
@@ -83,7 +83,7 @@ impl Course {
         ended.map(|(_, accuracy)| accuracy).fold(0.0, f64::max)
     }
 
-    /// What the mean accuracy of a fifth of the rounds gains over that of the fifth before, at the end, in points.
+    /// The gain of the mean accuracy in the last fifth of the rounds over the fifth before, in points.
     pub(in crate::artefacts) fn last_gain(&self) -> f64 {
         let fifth = self.accuracy.len().div_ceil(5);
         let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len().max(1) as f64;
@@ -91,22 +91,22 @@ impl Course {
         fifths.next().zip(fifths.next()).map_or(0.0, |(last, before)| last - before)
     }
 
-    /// The parts of a round that were taken in.
+    /// The aggregated updates per round.
     pub(in crate::artefacts) fn updates(&self) -> f64 {
         self.total(|rounds| rounds.completed as f64 / f64::from(rounds.all.max(1)))
     }
 
-    /// The share of all parts whose process the system ended, in percent.
+    /// The percentage of updates lost because the system killed the process.
     pub(in crate::artefacts) fn killed(&self) -> f64 {
         self.total(|rounds| rounds.killed as f64 / rounds.selected.max(1) as f64 * 100.0)
     }
 
-    /// The share of those of which the phone was no longer ready.
+    /// The percentage of updates lost because the phone was no longer ready.
     pub(in crate::artefacts) fn dropped(&self) -> f64 {
         self.total(|rounds| rounds.dropped as f64 / rounds.selected.max(1) as f64 * 100.0)
     }
 
-    /// The mean energy of a round over all phones of the population, those that took no part, too, in joules.
+    /// The mean energy of a round over all phones of the population, including those that took no part, in joules.
     pub(in crate::artefacts) fn round_of_a_phone_j(&self) -> f64 {
         self.total(|rounds| rounds.energy_j / f64::from(rounds.all.max(1)) / rounds.phones.max(1) as f64)
     }

@@ -1,4 +1,4 @@
-//! Phones in use: what the apps of synthetic users, or of a trace's, do while the phone trains.
+//! Phones in use: the apps of synthetic users, or of a trace's users, while the phone trains.
 
 use std::path::PathBuf;
 
@@ -11,35 +11,35 @@ use crate::scenario::{PhoneApps, TraceFrom};
 
 const SECOND: u64 = 1_000_000_000;
 const HOUR: u64 = 3600 * SECOND;
-/// A run: the two minutes in which a rule for the budget watches the phone, and five iterations of which each may take
-/// several times as long as it does undisturbed.
+/// The length of a run: two minutes in which a rule for the budget observes the phone, and five iterations, each of
+/// which may take several times its undisturbed time.
 pub(crate) const LENGTH: Nanos = Nanos(300 * SECOND);
 /// A run of five rounds of ten iterations.
 pub(crate) const ROUNDS: Nanos = Nanos(600 * SECOND);
-/// When training is looked at: in the evening phones are in use.
+/// The hours of training: phones are in use in the evening.
 const EVENING: std::ops::Range<u64> = 18 * HOUR..23 * HOUR;
-/// Users and days among which such sessions are looked for.
+/// Users and days that are searched for such sessions.
 const USERS: usize = 1000;
 const DAYS: u64 = 7;
 
-/// A stretch of a user's evening.
+/// An interval of a user's evening.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
-    /// Whose.
+    /// The user.
     pub(crate) user: String,
-    /// What the apps do in it.
+    /// Its apps.
     pub(crate) apps: PhoneApps,
 }
 
 impl Trace {
-    /// The same stretch from one of [`STARTS`] moments of a second; a table's users have one start.
+    /// The same interval from one of [`STARTS`] moments of a second; a table's users have one start.
     fn begun_at(&self, place: u64) -> Self {
         let PhoneApps::Synthetic { user, from, length } = &self.apps else { return self.clone() };
         let from = *from + Nanos(SECOND / STARTS * (place % STARTS));
         Self { user: user.clone(), apps: PhoneApps::Synthetic { user: user.clone(), from, length: *length } }
     }
 
-    /// From all starts where everything is to be run, otherwise as it is.
+    /// From all starts if `full`, otherwise unchanged.
     pub(crate) fn starts(&self, full: bool) -> Vec<Self> {
         (0..if full { STARTS } else { 1 }).map(|place| self.begun_at(place)).collect()
     }
@@ -57,7 +57,8 @@ fn lasts(session: &Session, length: Nanos) -> bool {
     EVENING.contains(&(session.start.0 % (24 * HOUR))) && session.length >= length
 }
 
-/// The users of the trace, at most `count`, each from its first evening on; or else synthetic ones, for `length`.
+/// The users of the trace, at most `count`, each from its first evening on; without a trace synthetic
+/// ones, for `length`.
 ///
 /// # Errors
 /// A trace without evenings; too few synthetic users.
@@ -68,7 +69,7 @@ pub(crate) fn traces(context: &Context<'_>, count: usize, length: Nanos) -> Resu
     Ok(users.into_iter().map(|user| Trace { apps: apps(&user), user }).collect())
 }
 
-/// `traces`, each from another start than the one before where everything is to be run.
+/// `traces`, each with another start than the one before if `full`.
 pub(crate) fn with_starts(traces: Vec<Trace>, full: bool) -> Vec<Trace> {
     (0..).zip(traces).map(|(place, trace)| if full { trace.begun_at(place) } else { trace }).collect()
 }
@@ -125,7 +126,7 @@ mod tests {
             let apps = &phone.apps;
             assert!(apps.is_sorted_by_key(|change| change.at) && apps.iter().all(|change| change.at < LENGTH));
             let mut scores = HashMap::new();
-            // Changes of one moment belong together: an app leaves the front when another comes.
+            // Changes at the same moment belong together: an app leaves the foreground when another comes.
             for moment in apps.chunk_by(|a, b| a.at == b.at) {
                 for change in moment {
                     match change.state {
@@ -136,7 +137,7 @@ mod tests {
                 let in_front = scores.values().filter(|adj| **adj <= 0).count();
                 assert_eq!(in_front, 1, "{} at {}", trace.user, moment[0].at);
             }
-            // Three to five behind the one in front, one fewer or more in a session, and the launcher.
+            // Three to five apps in the background, one fewer or more during a session, and the launcher.
             assert!((3..=8).contains(&scores.len()), "{}: {scores:?}", trace.user);
         }
     }

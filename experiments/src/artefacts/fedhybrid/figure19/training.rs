@@ -1,15 +1,15 @@
-//! Training on a phone in use, and what the rule for its budget makes of it.
+//! Training on a phone in use, under a rule for its budget.
 
 use super::super::setting::{MOBILENET, PICTURES, S22, on_phone, scenario};
 use super::traces::Trace;
 use crate::artefacts::prelude::*;
 
-/// The rules as the policy names them, and for people; the predictor first.
+/// The rules: the policy's name and the display name; the predictor first.
 pub(crate) const RULES: [(&str, &str); 3] =
     [("predicted", "predictor"), ("initial", "initial memory"), ("every-round", "memory before every round")];
 
-/// The rounds that the reading declares, of MobileNetV2 on the S22 beside the apps of `trace`, under FedHybrid with
-/// the parameters `set`; `None` if they never end. A round is one epoch of ten iterations, and the paper's ten epochs where
+/// The declared rounds of MobileNetV2 on the S22 with the apps of `trace`, under FedHybrid with the parameters
+/// `set`; `None` if they never end. A round is one epoch of ten iterations, and the paper's ten epochs if
 /// everything is to be run.
 pub(crate) fn train(context: &Context<'_>, trace: &Trace, set: Set<'_>) -> Result<Option<Record>> {
     let [rounds, epoch, epochs] = context.reading_numbers("rounds")? else {
@@ -29,7 +29,7 @@ pub(crate) fn time(record: &Record) -> f64 {
     record.iterations.iter().copied().sum::<Nanos>().seconds()
 }
 
-/// Seconds of new plans: making them, and the way to the server and back.
+/// Seconds for new plans: making them, and the transfers to the server and back.
 pub(crate) fn planning(record: &Record) -> f64 {
     record.plans.iter().skip(1).filter_map(|plan| plan.time).sum::<Nanos>().seconds()
 }
@@ -49,7 +49,7 @@ pub(crate) fn kills(record: &Record) -> f64 {
     record.phone.as_ref().map_or(0, |phone| phone.kills.len()) as f64
 }
 
-/// Apps that were killed since the phone was watched.
+/// Apps killed since the observation began.
 pub(crate) fn apps_killed(record: &Record) -> f64 {
     record.phone.as_ref().map_or(0, |phone| phone.apps_killed) as f64
 }
