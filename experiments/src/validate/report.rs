@@ -70,7 +70,7 @@ impl Tally<'_> {
         [mean(&sizes), median(sizes), mean(&signed)]
     }
 
-    fn largest(&self) -> Option<&Compared<'_>> {
+    fn farthest(&self) -> Option<&Compared<'_>> {
         self.compared.iter().max_by(|a, b| a.error().abs().total_cmp(&b.error().abs()))
     }
 
@@ -85,7 +85,7 @@ impl Tally<'_> {
         json!({
             "what": self.quantity, "role": self.role.to_string(), "rows": self.rows, "compared": self.compared.len(),
             "mean_error": mean_error, "median_error": median_error, "bias": bias, "rank": self.rank(),
-            "largest": self.largest().map(|one| one.row.id.as_str()),
+            "farthest": self.farthest().map(|one| one.row.id.as_str()),
         })
     }
 }
@@ -120,13 +120,13 @@ impl Report {
 
     /// The report as text: one line per quantity and role, and the rows without an answer.
     pub(super) fn text(&self) -> String {
-        let largest = |tally: &Tally<'_>| match tally.largest() {
-            Some(largest) => largest.words(),
+        let farthest = |tally: &Tally<'_>| match tally.farthest() {
+            Some(farthest) => farthest.words(),
             None if tally.role == Role::Withheld => "predicted".to_owned(),
             None => String::new(),
         };
         let mut answer = self.json();
-        answer["largest"] = self.tallies().iter().map(largest).collect();
+        answer["farthest"] = self.tallies().iter().map(farthest).collect();
         text(include_str!("../../texts/validate.txt"), &answer) + &self.unanswered()
     }
 

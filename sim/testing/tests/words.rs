@@ -78,9 +78,10 @@ fn prose<'a>(line: &'a str, kind: &str) -> &'a str {
     }
 }
 
-/// A line without what is in backticks, in the targets of links and in the marks of a page.
+/// A line without what is in backticks, in the targets of links and in the variables of a template.
 fn without_code(line: &str) -> String {
     let plain: String = line.split('`').step_by(2).collect::<Vec<_>>().join(" x ");
+    let plain: String = plain.split("{{").flat_map(|part| part.rsplit("}}").next()).collect();
     plain.split("](").enumerate().fold(String::new(), |text, (place, part)| {
         let rest = if place == 0 { part } else { part.split_once(')').map_or("", |(_, rest)| rest) };
         text + " " + rest
