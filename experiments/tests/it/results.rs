@@ -1,4 +1,4 @@
-//! The committed results, and the table of them in the README.
+//! The committed results: the table in docs/limits.md, and its rows of role check in the README.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,25 +9,38 @@ use haversack::papers::committed;
 use haversack::papers::reference::Reference;
 use haversack::papers::summary::{COLUMNS, Tally, Total, tallies};
 
-/// Between these lines, the README has the table that this test makes from the committed results.
+/// A page has what this test makes of the committed results between these lines.
 const MARKS: [&str; 2] = ["<!-- results -->\n", "<!-- /results -->"];
+/// The columns that the README shows: paper, rows, median error of numbers, null baseline, claims.
+const SHORT: [usize; 5] = [0, 2, 4, 7, 8];
+
+/// The block of a page, which has to be `expected`.
+fn check_block(page: &str, expected: &str) {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page)).unwrap();
+    let [from, to] = MARKS;
+    let shown = text.split_once(from).and_then(|(_, rest)| rest.split_once(to)).map(|(shown, _)| shown);
+    let shown = shown.unwrap_or_else(|| panic!("{page} lacks a mark")).trim();
+    assert_eq!(shown, expected.trim(), "\nbetween its marks {page} should say:\n\n{expected}\n");
+}
 
 #[test]
-fn the_readme_shows_the_committed_results() {
+fn pages_show_the_committed_results() {
     let cells = committed::cells(&Reference::load().unwrap()).unwrap();
     let tallies = tallies(&cells, &errors().unwrap());
-    let line = |cells: [&str; 9]| format!("| {} |\n", cells.join(" | "));
-    let mut expected = format!("{}\n\n{}{}", Total::of(&cells), line(COLUMNS), line(["---"; 9]));
+    let line = |cells: &[&str]| format!("| {} |\n", cells.join(" | "));
+    let mut whole = format!("{}\n\n{}{}", Total::of(&cells), line(&COLUMNS), line(&["---"; 9]));
+    let mut short = line(&SHORT.map(|column| COLUMNS[column])) + &line(&["---"; 5]);
     for tally in &tallies {
         let figures = tally.figures();
-        expected += &line(figures.each_ref().map(String::as_str));
+        let figures = figures.each_ref().map(String::as_str);
+        whole += &line(&figures);
+        if figures[1] == "check" {
+            short += &line(&SHORT.map(|column| figures[column]));
+        }
     }
     for words in tallies.iter().flat_map(Tally::remarks) {
-        let _ = write!(expected, "\n- {words}");
+        let _ = write!(whole, "\n- {words}");
     }
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md")).unwrap();
-    let [from, to] = MARKS;
-    let shown = readme.split_once(from).and_then(|(_, rest)| rest.split_once(to)).map(|(shown, _)| shown);
-    let shown = shown.expect("the README has both marks").trim();
-    assert_eq!(shown, expected.trim(), "\nbetween its marks the README should say:\n\n{expected}\n");
+    check_block("docs/limits.md", &whole);
+    check_block("README.md", &short);
 }

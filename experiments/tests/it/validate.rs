@@ -130,8 +130,33 @@ fn the_sets_that_come_along_are_listed_and_one_without_rows_says_so() {
 
 /// The errors of the committed sets: a row for each set, quantity and role that was measured.
 const ERRORS: &str = "truth/errors.csv";
-/// The README has them between these lines.
+/// [`PAGE`] has all of them between these lines.
 const MARKS: [&str; 2] = ["<!-- validation -->\n", "<!-- /validation -->"];
+/// The page with all errors.
+const PAGE: &str = "docs/measured-sets.md";
+/// The README has the times and the memory of rows of role check between these lines.
+const SHORT: [&str; 2] = ["<!-- measured -->\n", "<!-- /measured -->"];
+/// The quantities that the README shows, with their names there.
+const SHOWN: [(&str, &str); 5] = [
+    ("iteration_time_s", "training step"),
+    ("iteration_time_s (inference)", "inference"),
+    ("peak_memory_bytes", "peak memory"),
+    ("bandwidth_bytes_per_s", "flash bandwidth"),
+    ("some_s", "memory stalls"),
+];
+
+/// Checks, or updates, the part of a page between two marks.
+fn check_block(page: &str, [from, to]: [&str; 2], expected: &str, hint: &str) {
+    let path = root().join(page);
+    let text = fs::read_to_string(&path).unwrap();
+    let (before, rest) = text.split_once(from).unwrap_or_else(|| panic!("{page} has no {from}"));
+    let (now, after) = rest.split_once(to).unwrap_or_else(|| panic!("{page} has no {to}"));
+    if env::var("HAVERSACK_DOCS").is_ok_and(|mode| mode == "update") {
+        fs::write(&path, format!("{before}{from}{expected}{to}{after}")).unwrap();
+    } else {
+        assert_eq!(now, expected, "{page}: {hint}");
+    }
+}
 
 fn percent(share: &Value) -> String {
     share.as_f64().map(|share| format!("{:.1}%", share * 100.0)).unwrap_or_default()
@@ -160,6 +185,8 @@ fn committed_sets_are_no_further_off_than_they_were() {
     table.write_record(head).unwrap();
     let mut shown =
         "| set | quantity | role | rows | mean error | median | rank |\n|---|---|---|---|---|---|---|\n".to_owned();
+    let mut short =
+        "| measured set | quantity | check rows | median error | rank |\n|---|---|---|---|---|\n".to_owned();
     let mut found = Vec::new();
     for set in answer.as_array().unwrap() {
         let quantities = set["quantities"].as_array().unwrap();
@@ -177,22 +204,21 @@ fn committed_sets_are_no_further_off_than_they_were() {
             let [mean, median] = ["mean_error", "median_error"].map(|key| percent(&tally[key]));
             let (what, role) = (text("what"), text("role"));
             shown += &format!("| {name} | {what} | {role} | {rows} | {mean} | {median} | {rank} |\n");
-            found.push((name.to_owned(), text("what"), text("role"), tally["mean_error"].as_f64().unwrap()));
+            if let Some((_, quantity)) = SHOWN.iter().find(|(key, _)| *key == what && role == "check") {
+                short += &format!("| {name} | {quantity} | {rows} | {median} | {rank} |\n");
+            }
+            found.push((name.to_owned(), what, role, tally["mean_error"].as_f64().unwrap()));
         }
     }
     let table = String::from_utf8(table.into_inner().unwrap()).unwrap();
-    let (file, readme) = (root().join("experiments").join(ERRORS), root().join("README.md"));
-    let text = fs::read_to_string(&readme).unwrap();
-    let (before, rest) = text.split_once(MARKS[0]).expect("the README has the first mark");
-    let (now, after) = rest.split_once(MARKS[1]).expect("the README has the second mark");
+    let file = root().join("experiments").join(ERRORS);
+    let hint = "`HAVERSACK_DOCS=update cargo test --test it -- committed_sets` updates it";
     if env::var("HAVERSACK_DOCS").is_ok_and(|mode| mode == "update") {
         fs::write(&file, &table).unwrap();
-        fs::write(&readme, format!("{before}{}{shown}{}{after}", MARKS[0], MARKS[1])).unwrap();
-    } else {
-        let hint = "`HAVERSACK_DOCS=update cargo test --test it -- committed_sets` writes them anew";
-        assert_eq!(fs::read_to_string(&file).unwrap(), table, "{hint}");
-        assert_eq!(now, shown, "{hint}");
     }
+    assert_eq!(fs::read_to_string(&file).unwrap(), table, "{hint}");
+    check_block(PAGE, MARKS, &shown, hint);
+    check_block("README.md", SHORT, &short, hint);
     // Mean errors of rows of role check when the sets were added, plus one percentage point of room.
     for (set, what, first) in [
         ("jetson-tx2", "iteration_time_s", 0.197),
