@@ -1,6 +1,7 @@
 """Tests the package `haversack` as a user sees it."""
 
 import importlib.util
+import inspect
 import os
 import re
 import signal
@@ -35,6 +36,50 @@ class FarthestFirst(haversack.Policy):
                 return
             wanted -= tensor.bytes
             yield "rematerialise", tensor
+
+
+class Answers(unittest.TestCase):
+    def test_lists_have_the_ids_of_the_command_line(self):
+        ids = [device.id for device in haversack.devices()]
+        self.assertIn("galaxy-s10", ids)
+        self.assertEqual(len(ids), len(set(ids)))
+        self.assertIn("lenet5", [model["id"] for model in haversack.models()])
+        self.assertIn("sage", [policy.id for policy in haversack.policies()])
+        self.assertIn("<th>id</th>", haversack.stacks()._repr_html_())
+
+    def test_advice_agrees_with_single_runs(self):
+        advice = haversack.advise(**SMALL, memory_budget="100%")
+        fitting = [row for row in advice.candidates if row.status == "ok"]
+        self.assertEqual(fitting, sorted(fitting, key=lambda row: row.iteration_time_s))
+        run = haversack.simulate(**SMALL, policy=fitting[0].policy, stack=fitting[0].stack, memory_budget="100%")
+        self.assertEqual(run.iteration_time_s, fitting[0].iteration_time_s)
+        self.assertIn("<svg", advice.plot()._repr_svg_())
+        self.assertIn(fitting[0].policy, advice._repr_html_())
+
+    def test_messages_name_keywords(self):
+        with self.assertRaisesRegex(haversack.InputError, "galaxy-s11.*galaxy-s10"):
+            haversack.advise(device="galaxy-s11", model="lenet5")
+        with self.assertRaises(haversack.NoPlanError) as caught:
+            haversack.advise(**SMALL, memory_budget="1KB")
+        self.assertNotIn("--", str(caught.exception))
+        with self.assertRaisesRegex(haversack.InputError, "rtx-3090"):
+            haversack.validate("rtx-309")
+
+    def test_a_run_has_attributes_and_a_line(self):
+        run = haversack.simulate(**SMALL, explain=True)
+        self.assertEqual((run.iteration_time_s, run.peak.node), (run["iteration_time_s"], run["peak"]["node"]))
+        self.assertRegex(repr(run), r"^<Run lenet5, batch 8, on galaxy-s10, original: .* s, .* J, peak .* MB>$")
+        self.assertIn("<th>energy_j</th>", run._repr_html_())
+        with self.assertRaisesRegex(AttributeError, "iteration_time_s"):
+            run.iteration_time
+        # Operators of all modules, less what waits: the sum is no longer than the iteration.
+        self.assertLessEqual(sum(module["time_s"] for module in run.modules), run.iteration_time_s * (1 + 1e-9))
+
+    def test_signatures_show_every_key(self):
+        shown = inspect.signature(haversack.simulate).parameters
+        self.assertLessEqual(set(haversack.types.RunKeys.__annotations__), set(shown))
+        self.assertIn("memory_budget", inspect.signature(haversack.advise).parameters)
+        self.assertEqual(dir(haversack), sorted(haversack.__all__))
 
 
 class Simulate(unittest.TestCase):

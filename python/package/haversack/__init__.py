@@ -10,6 +10,7 @@ Each function has the inputs and outputs of the command with its name: see docs/
 
 from __future__ import annotations
 
+import inspect
 import os
 import shutil
 import tempfile
@@ -18,6 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _native
+from .answers import (
+    Answer,
+    Record,
+    Rows,
+    Run,
+    advise,
+    compare,
+    devices,
+    models,
+    policies,
+    sensitivity,
+    stacks,
+    validate,
+)
 from .errors import HaversackError, InputError, NoPlanError, RunError
 from .network import Network, from_torch
 from .policy import Policy, refuse, written
@@ -28,9 +43,10 @@ if TYPE_CHECKING:
 
     from ._native import Memory, Tensor
     from .torch import Plan
-    from .types import FederationKeys, RunKeys, Simulation, SweepKeys, TrainingKeys
+    from .types import FederationKeys, RunKeys, SweepKeys, TrainingKeys
 
 __all__ = [
+    "Answer",
     "Federation",
     "HaversackError",
     "InputError",
@@ -38,17 +54,28 @@ __all__ = [
     "NoPlanError",
     "Picture",
     "Policy",
+    "Record",
     "Reproduction",
+    "Rows",
+    "Run",
     "RunError",
     "Sweep",
     "Training",
+    "advise",
+    "compare",
+    "devices",
     "federate",
     "from_torch",
+    "models",
     "plan",
+    "policies",
     "reproduce",
+    "sensitivity",
     "simulate",
+    "stacks",
     "sweep",
     "train",
+    "validate",
 ]
 
 #: A file in TOML, or its keys as a dictionary.
@@ -73,7 +100,7 @@ def simulate(
     explain: bool = False,
     least_memory: bool = False,
     **keys: Unpack[RunKeys],
-) -> Simulation:
+) -> Run:
     """Simulates one run. Returns the output of `haversack simulate --format json`, with notes and warnings in `notes`.
 
     `scenario` is a file or a dictionary; keywords override it. `policy` is the name of a policy or your own `Policy`;
@@ -91,7 +118,11 @@ def simulate(
         given["policy"] = "original"
     elif policy is not None:
         given["policy"] = policy
-    return _native.simulate(file, given, own, (timeline, plan), explain, least_memory)
+    try:
+        return Run(_native.simulate(file, given, own, (timeline, plan), explain, least_memory))
+    except NoPlanError as error:
+        error.result = error.result and Run(error.result)
+        raise
 
 
 def plan(module: Any, sample: Any, *, device: Any, policy: Any, memory_budget: Any = None, **keys: Any) -> Plan:
@@ -207,3 +238,34 @@ def reproduce(
         chosen, (folder, resume, overwrite, jobs), shard, seed, trace, (learn, full)
     )
     return _into(out, resume, Reproduction, call)
+
+
+def _name_the_keys() -> None:
+    """Replaces `**keys` in the signatures by the keys of `haversack.types`, which help() and completion then show."""
+    from . import types
+
+    calls = {
+        simulate: types.RunKeys,
+        advise: types.ScenarioKeys,
+        sensitivity: types.ScenarioKeys,
+        sweep: types.SweepKeys,
+        federate: types.FederationKeys,
+        train: types.TrainingKeys,
+    }
+    for call, keys in calls.items():
+        shown = inspect.signature(call)
+        named = [given for given in shown.parameters.values() if given.kind is not inspect.Parameter.VAR_KEYWORD]
+        known = {given.name for given in named}
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        for key, kind in keys.__annotations__.items():
+            if key not in known:
+                annotation = kind.__forward_arg__ if hasattr(kind, "__forward_arg__") else kind
+                named.append(inspect.Parameter(key, keyword, default=None, annotation=annotation))
+        call.__signature__ = shown.replace(parameters=named)  # type: ignore[attr-defined]
+
+
+_name_the_keys()
+
+
+def __dir__() -> Sequence[str]:
+    return __all__

@@ -259,6 +259,14 @@ BoundBy = TypedDict(
 """Shares of an iteration by what bounds them; they sum to one."""
 
 
+class Module(TypedDict):
+    """The time of a module's operators."""
+
+    module: str
+    time_s: float
+    share: float
+
+
 class Simulation(TypedDict, total=False):
     """The result of a run. If the low-memory killer has ended it, it has only `status`, `reason`, `scenario` and `notes`."""
 
@@ -310,6 +318,7 @@ class Simulation(TypedDict, total=False):
     longest: List[Longest]
     least_memory_bytes: int
     peak: Peak
+    modules: List[Module]
     notes: List[str]
 
 
