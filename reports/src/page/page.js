@@ -27,6 +27,38 @@
     tip.style.top = Math.max(4, event.clientY - tip.offsetHeight - 10) + "px";
   });
 
+  // On a narrow screen the panels of a figure are stacked, below its words and above its legend.
+  const stack = (svg) => {
+    const parts = [...svg.children];
+    const panels = parts.filter((part) => part.matches("g.panel"));
+    if (panels.length < 2) return;
+    const cut = (elements, className) => {
+      const boxes = elements.map((element) => element.getBBox());
+      const [left, top] = ["x", "y"].map((key) => Math.min(...boxes.map((box) => box[key])) - 20);
+      const right = Math.max(...boxes.map((box) => box.x + box.width)) + 20;
+      const bottom = Math.max(...boxes.map((box) => box.y + box.height)) + 20;
+      const part = svg.cloneNode(false);
+      part.setAttribute("viewBox", [left, top, right - left, bottom - top].join(" "));
+      part.setAttribute("class", className);
+      part.style.maxWidth = (right - left) / 4 + "px";
+      part.append(...elements);
+      return part;
+    };
+    const legend = [[]];
+    for (const part of parts.slice(parts.indexOf(panels.at(-1)) + 1)) {
+      legend.at(-1).push(part);
+      if (part.matches("text")) legend.push([]);
+    }
+    const words = parts.slice(0, parts.indexOf(panels[0])).filter((part) => part.matches("text"));
+    svg.before(
+      ...words.map((word) => make("p", { className: "muted", textContent: word.textContent })),
+      ...panels.map((panel) => cut([panel], "stacked")),
+      ...legend.filter((entry) => entry.length).map((entry) => cut(entry, "entry")),
+    );
+    svg.remove();
+  };
+  if (matchMedia("(max-width: 600px)").matches) for (const svg of all("figure > svg")) stack(svg);
+
   for (const figure of all("figure")) {
     const panels = all("g.panel", figure).filter((panel) => panel.dataset.name);
     if (figure.querySelector("g.front")) figure.prepend(controls(figure, panels));
