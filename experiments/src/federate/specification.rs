@@ -199,7 +199,7 @@ fn managed(
     let oracle = asked.oracle == Some(true);
     for (key, given) in [("budget", asked.budget.is_some()), ("plans", asked.plans.is_some())] {
         if given && oracle {
-            return Err(place.says(key, &format!("`{key}` says how memory is kept, but `oracle` makes it no matter")));
+            return Err(place.says(key, &format!("`{key}` sets how memory is kept, but `oracle` ignores memory")));
         }
     }
     if asked.budget.is_some() && !entry.gives_way {
