@@ -127,7 +127,8 @@ impl Measured {
         if read.digest != found {
             let (line, own, command) = (line + 1, &read.digest, &read.command);
             bail!(
-                "{file}:{line}: `digest`: {own} does not match the rest of the file, {found}: it was changed or truncated; `{command}` writes it again"
+                "{file}:{line}: `digest`: {own} does not match the rest of the file, {found}: it was changed or \
+                 truncated; `{command}` writes it again"
             );
         }
         Ok(read)

@@ -500,8 +500,8 @@ mod tests {
         assert_eq!(found.iter().map(|account| account.paper).collect::<Vec<_>>(), ["daf", "sage", "all"]);
         assert_eq!((found[2].constants, found[2].readings), (5, 2));
         assert_eq!((&found[1], found[0].constants), (&sage, 1));
-        let words = "sage: 4 constants were fitted to rows; 2 readings, of which 1 by the values of rows; in addition 1 \
-                     that are stated, 1 of stand-ins.";
+        let words = "sage: 4 constants were fitted to rows; 2 readings, of which 1 by the values of rows; in addition \
+                     1 that are stated, 1 of stand-ins.";
         assert_eq!(sage.sentence(), words);
     }
 }

@@ -398,8 +398,8 @@ impl Scenario {
         let idle = policy.parameters.iter().find(|parameter| parameter.of_a_phone && set.contains_key(parameter.name));
         let Some(idle) = idle else { return Ok(()) };
         let message = format!(
-            "{}.{} has no effect on a device without other processes; name a system (`list systems`), apps or a trace of \
-             apps too",
+            "{}.{} has no effect on a device without other processes; name a system (`list systems`), apps or a trace \
+             of apps too",
             policy.id, idle.name
         );
         Err(self.error(Key::Set, Fault::Refused(message)))

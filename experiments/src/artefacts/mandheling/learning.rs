@@ -198,8 +198,8 @@ fn published(outcome: &mut Outcome, kind: &str, clock: &str) -> Result<()> {
 }
 
 const PLACE: &str = "mandheling/rescaling";
-const ABOUT: &str = "Accuracy in fp32, in integers with every scale factor computed again in every batch, and with self-adaptive \
-                     rescaling, and the differences with the same seed";
+const ABOUT: &str = "Accuracy in fp32, in integers with every scale factor computed again in every batch, and with \
+                     self-adaptive rescaling, and the differences with the same seed";
 
 /// A method, the one that it is compared with, and the display name.
 const COMPARED: [(&str, &str, &str); 2] =
