@@ -1,5 +1,5 @@
-//! Digests what the program is made of, which tells builds apart. Lists the measured sets that come along (`truth/<set>`),
-//! their networks, and what was measured in training (`measured`), so that a new file needs no code.
+//! Digests the program's sources, to distinguish builds. Lists the included measured sets (`truth/<set>`), their
+//! networks, and the results measured in training (`measured`), so that a new file needs no code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let path = format!("experiments/truth/{name}/networks/{}", file_name(&network)?);
             writeln!(networks, "    ({path:?}, include_bytes!({:?})),", network.display().to_string())?;
         }
-        // What is not there would count as changed every time.
+        // A folder that does not exist would count as changed every time.
         for folder in [set.clone(), set.join("networks")].iter().filter(|folder| folder.is_dir()) {
             println!("cargo::rerun-if-changed={}", folder.display());
         }
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(fs::write(out.join("measured.rs"), measured()?)?)
 }
 
-/// The FNV-1a of all that the crates of the workspace are made of, or of this one where it is alone.
+/// The FNV-1a of the sources of all crates of the workspace, or only of this one outside a workspace.
 fn build(root: &Path) -> Result<String, Box<dyn Error>> {
     let workspace = root.join("..");
     let mut crates = vec![root.to_path_buf()];
@@ -51,7 +51,7 @@ fn build(root: &Path) -> Result<String, Box<dyn Error>> {
     Ok(format!("{hash:016x}"))
 }
 
-/// Takes the name and the bytes of `path` and of all below it that is no test, benchmark or example.
+/// Adds the name and the bytes of `path` and of everything below it except tests, benchmarks and examples.
 fn digest(path: &Path, hash: &mut u64) -> Result<(), Box<dyn Error>> {
     let name = file_name(path)?;
     if name.starts_with('.') || ["tests", "benches", "examples", "target"].contains(&name.as_str()) {
@@ -64,7 +64,7 @@ fn digest(path: &Path, hash: &mut u64) -> Result<(), Box<dyn Error>> {
     sorted(path)?.iter().try_for_each(|below| digest(below, hash))
 }
 
-/// The files of `measured`: none where the folder is not there.
+/// The files of `measured`: none if the folder does not exist.
 fn measured() -> Result<String, Box<dyn Error>> {
     let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("measured");
     println!("cargo::rerun-if-changed={}", folder.display());
@@ -78,7 +78,7 @@ fn measured() -> Result<String, Box<dyn Error>> {
     Ok(format!("const FILES: &[(&str, &str, &str)] = &[\n{files}];\n"))
 }
 
-/// What a folder holds, by name; nothing if it is not there.
+/// The contents of a folder, by name; empty if it does not exist.
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(Vec::new()) };
     let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;

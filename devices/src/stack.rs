@@ -274,7 +274,7 @@ section! {
         /// The same for matrix products.
         pub gemm_operands: Option<Constant<BytesPerCycle>>,
         /// Number of positions that a convolution computes together in framed maps. It also computes the window's
-        /// overlap at the end of each row, and the rest of the last group of positions (`src/processor/cpu/frames.rs`).
+        /// overlap at the end of each row, and the rest of the last group of positions (`src/processor/cpu.rs`).
         pub frame: Option<Constant<Count>>,
         /// Work per operation of element-wise maps, reductions, gathers and updates if they are scalar code, in
         /// millionths of a CoreMark iteration; their efficiency then applies only to cores of unknown CoreMark.

@@ -1,4 +1,4 @@
-//! Prints what a sweep costs: wall time, processor time, and the most memory it held.
+//! Prints the cost of a sweep: wall time, processor time, and peak memory.
 //!
 //! `cargo run --release -p haversack --example sweep_rate [-- SPEC.toml [JOBS]]`; without a specification, the 2,880
 //! runs of `benches/sweep.toml`. Processor time and memory are known on Linux only.
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// User and system time of this process: the 14th and 15th field of `stat`, in hundredths of a second.
 fn processor_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is a name that may hold spaces.
+    // The second field is a name that may contain spaces.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |field: usize| fields.get(field - 3)?.parse::<f64>().ok();
     Some((ticks(14)? + ticks(15)?) / 100.0)

@@ -117,7 +117,7 @@ fn run_fit(options: &FitOptions) -> Result<()> {
 fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-        return Err(CommandError::input(format!("--store {}: {} is no folder", path.display(), folder.display())));
+        return Err(CommandError::input(format!("--store {}: {} is not a folder", path.display(), folder.display())));
     }
     LeftOut::read(path, replaced)
 }

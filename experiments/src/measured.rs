@@ -111,7 +111,7 @@ impl Measured {
         for (place, MeasuredValue { id, each, .. }) in read.values.iter().enumerate() {
             let (seeds, found) = (read.seeds.len(), each.len());
             let message = if read.values[..place].iter().any(|other| other.id == *id) {
-                format!("`value.{place}.id`: `{id}` stands here twice")
+                format!("`value.{place}.id`: `{id}` is given twice")
             } else if found != seeds {
                 format!("`value.{place}.each`: expected {seeds} numbers, one for each seed, found {found}")
             } else {
@@ -127,7 +127,8 @@ impl Measured {
         if read.digest != found {
             let (line, own, command) = (line + 1, &read.digest, &read.command);
             bail!(
-                "{file}:{line}: `digest`: {own} is not that of what follows, {found}: it was changed, or is not whole; `{command}` makes it anew"
+                "{file}:{line}: `digest`: {own} does not match the rest of the file, {found}: it was changed or \
+                 truncated; `{command}` writes it again"
             );
         }
         Ok(read)
@@ -521,7 +522,7 @@ mod tests {
             ("lo = -0.484138", "lo = 3.0", "m.toml:14: `value.0.lo`: expected at most the value, 2, found 3"),
             ("\"measured\"", "\"guessed\"", "m.toml:4: `kind`: unknown value `guessed`"),
             ("seeds = [0, 1, 2]", "seeds = [0, 1]", "m.toml:11: `value.0.each`: expected 2 numbers"),
-            ("id = \"b\"", "id = \"share\"", "`value.1.id`: `share` stands here twice"),
+            ("id = \"b\"", "id = \"share\"", "`value.1.id`: `share` is given twice"),
             ("version = \"0.1.0\"\n", "", "`version`: missing key"),
             ("values = [3, -4]", "values = [3, -5]", "m.toml:2: `digest`: "),
             ("digest = ", "digst = ", "m.toml:2: `digst`: unknown key (did you mean `digest`?)"),

@@ -232,7 +232,7 @@ impl Header {
             }
         }
         if self.kind == Kind::Stall && self.device.is_none() {
-            return Err(place.error("device", "missing from set.toml; expected the device that stands in"));
+            return Err(place.error("device", "missing from set.toml; expected the stand-in device"));
         }
         Ok(())
     }

@@ -253,7 +253,7 @@ impl<R: Read> Read for Reading<'_, R> {
 
 /// The progress of work that ended early, and how to resume it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("stopped after {}; `{command}` goes on", Amount::Number(things).text(*done, *all))]
+#[error("stopped after {}; `{command}` continues", Amount::Number(things).text(*done, *all))]
 pub struct Stopped {
     /// How much was done ...
     pub done: u64,
@@ -328,7 +328,7 @@ mod tests {
     fn what_ended_early_says_how_to_go_on() {
         let command = format!("haversack sweep {} --resume", word(Path::new("my sweep.toml")));
         let stopped = Stopped { done: 312, all: 4_096, things: "runs", command };
-        let expected = "stopped after 312 of 4,096 runs; `haversack sweep 'my sweep.toml' --resume` goes on";
+        let expected = "stopped after 312 of 4,096 runs; `haversack sweep 'my sweep.toml' --resume` continues";
         assert_eq!(stopped.to_string(), expected);
         assert_eq!(word(Path::new("out/a-b.toml")), "out/a-b.toml");
     }

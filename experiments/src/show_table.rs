@@ -257,10 +257,10 @@ impl Table {
 fn no_table(folder: &Path) -> String {
     let (shown, expected) = (folder.display(), format!("expected the folder of a sweep, with {RESULTS}"));
     if !folder.is_dir() {
-        return format!("there is no folder {shown}; {expected}");
+        return format!("{shown} is not a folder; {expected}");
     }
     if is_unfinished(folder) {
-        return format!("{shown} holds an unfinished sweep; --resume finishes it");
+        return format!("{shown} has an unfinished sweep; --resume finishes it");
     }
     let Some(command) = command_of(folder) else { return format!("{shown} holds no {RESULTS}; {expected}") };
     format!("{shown} holds the results of '{command}'; {expected}")

@@ -225,9 +225,7 @@ fn late_walls(plan: &Plan, record: &Record) -> Vec<Remark> {
 fn short_trace(plan: &Plan, record: &Record) -> Option<Remark> {
     let covered = plan.resolved.covered.as_ref().filter(|covered| covered.held(record.ended) > Nanos::ZERO)?;
     let (length, ended) = (quantities::time(covered.length), quantities::time(record.ended));
-    Some(Remark::Warning(format!(
-        "the trace covers {length} of a run of {ended}; after its end the last values are held"
-    )))
+    Some(Remark::Warning(format!("the trace covers {length} of a run of {ended}; after its end the last values stay")))
 }
 
 impl Simulation {
@@ -255,7 +253,8 @@ impl Simulation {
         if let Some(peak) = &simulated.record.peak {
             map.insert("peak".to_owned(), peak_json(peak));
             let of_module = |(name, time): &(String, Nanos)| {
-                json!({"module": name, "time_s": time.seconds(), "share": share(*time, simulated.record.iteration)})
+                let share = share(*time, simulated.record.iteration);
+                json!({"module": name, "time_s": time.seconds(), "share": share})
             };
             map.insert("modules".to_owned(), simulated.modules.iter().map(of_module).collect());
         }

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the networks of the sets `mnn-phones` and `jetson-tx2`: graphs without weights, as those who measured them built them.
+"""Writes the networks of the sets `mnn-phones` and `jetson-tx2`: graphs without weights, as the authors of the measurements built them.
 
     python3 -m pip install onnx
     python3 experiments/truth/export.py
 
-What was measured states no licence, so the networks are made anew from their layers. Channels of pruned networks are what was
-left of them, drawn at random by who pruned them.
+The measurements state no licence, so the networks are rebuilt from their layers. Pruned networks have the channels that
+remained after their authors pruned them at random.
 """
 
 from pathlib import Path
@@ -31,7 +31,7 @@ class Graph:
         return output
 
     def weight(self, name, shape):
-        """A trained tensor, whose numbers nobody needs."""
+        """A trained tensor, whose values are not needed."""
         tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=shape)
         tensor.data_location = TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value=f"{self.name}.weights")
@@ -172,7 +172,7 @@ def resnet18(percent, first, stages):
 
 
 def squeezenet(percent, first, fires):
-    """SqueezeNet 1.0 with poolings rounded up and without dropout; `fires` holds what each squeezes to and expands to."""
+    """SqueezeNet 1.0 with poolings rounded up and without dropout; `fires` lists the channels that each squeezes and expands to."""
     graph, inputs = Graph(f"squeezenet_{percent}"), first
 
     def block(x, inputs, outputs, size, **options):

@@ -1,5 +1,5 @@
-//! A call from Python: the work is done by a thread of its own while the interpreter is free for others; Ctrl-C ends it, and
-//! a panic is an exception.
+//! A call from Python: a separate thread does the work while the interpreter is free for others; Ctrl-C ends it, and a
+//! panic becomes an exception.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,21 +13,21 @@ use pyo3::prelude::*;
 
 use crate::error;
 
-/// How often the interpreter is asked whether a signal has come.
+/// The interval at which the interpreter checks for signals.
 const LOOKS: Duration = Duration::from_millis(50);
-/// What the thread may put on its stack: as much as the main thread of a program has.
+/// The thread's stack size: as large as the main thread of a program has.
 const STACK: usize = 8 << 20;
 
-/// Whether work that Ctrl-C has ended is waited for.
+/// Whether to wait for work that Ctrl-C has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AfterCtrlC {
-    /// It comes to an end where nothing is lost, and says how it goes on.
+    /// It stops where nothing is lost, and reports how to resume.
     Wait,
-    /// Nobody needs its answer.
+    /// Its answer is not needed.
     Leave,
 }
 
-/// How many calls are under way: what Ctrl-C has left behind is forgotten before the first.
+/// The number of calls in progress: an old request of Ctrl-C is cleared before the first.
 static CALLS: Mutex<u32> = Mutex::new(0);
 
 struct Call;
@@ -51,10 +51,10 @@ impl Drop for Call {
 
 type Ended<T> = thread::Result<Result<T, CommandError>>;
 
-/// Does `work` while the interpreter is free.
+/// Does `work` while the interpreter is free for other threads.
 ///
 /// # Errors
-/// KeyboardInterrupt where Ctrl-C came; a thread that cannot be started, or a panic, as an exception of the package.
+/// KeyboardInterrupt after Ctrl-C; a thread that cannot be started, or a panic, as an exception of the package.
 pub(crate) fn watched<T: Send + 'static>(
     py: Python<'_>,
     after: AfterCtrlC,
@@ -64,9 +64,9 @@ pub(crate) fn watched<T: Send + 'static>(
     let call = Call::begin();
     let run = move || {
         let ended = catch_unwind(AssertUnwindSafe(work));
-        // Before whoever waits makes the next call.
+        // Before the waiting caller makes its next call.
         drop(call);
-        // Nobody listens any more where the call was left.
+        // Fails if the caller has left; its answer is then not needed.
         let _ = send.send(ended);
     };
     let thread = thread::Builder::new().name("haversack".to_owned()).stack_size(STACK).spawn(run);
@@ -84,7 +84,7 @@ pub(crate) fn watched<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {}
         }
         if let Err(signal) = py.check_signals() {
-            // Whoever presses Ctrl-C twice does not wait.
+            // A second Ctrl-C ends the wait.
             if after == AfterCtrlC::Leave || is_asked_to_end {
                 return Err(signal);
             }
@@ -94,7 +94,7 @@ pub(crate) fn watched<T: Send + 'static>(
     }
 }
 
-/// Waits for an answer without the interpreter.
+/// Waits for an answer with the interpreter released.
 fn wait<T: Send>(
     py: Python<'_>,
     ended: Receiver<Ended<T>>,
@@ -102,7 +102,7 @@ fn wait<T: Send>(
     py.detach(move || (ended.recv_timeout(LOOKS), ended))
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn internal(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();

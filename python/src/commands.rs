@@ -1,4 +1,4 @@
-//! The commands: what each is asked for, and its answer.
+//! The commands: the arguments of each, and its result.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::error;
 use crate::policy::{Failure, Hooks, Written};
 use crate::values::{dictionary, over, to_toml};
 
-/// What errors call a specification that is given as keywords.
+/// The name in errors of a specification that is given as keywords.
 const KEYWORDS: &str = "<keywords>";
 
 /// One run; see `haversack.simulate`.
@@ -57,7 +57,7 @@ pub(crate) fn simulate<'py>(
         Ok((simulation.to_json(), notes, simulation.missed()))
     };
     let ended = watched(py, AfterCtrlC::Leave, work).inspect_err(|_| failure.leave())?;
-    // What a hook has raised is why it ended.
+    // An exception of a hook is the reason why the run ended.
     if let Some(raised) = failure.take() {
         return Err(raised);
     }
@@ -67,7 +67,7 @@ pub(crate) fn simulate<'py>(
     missed.map_or_else(|| Ok(answer.clone()), |missed| Err(error::of(py, &missed, Some(answer.as_any()))))
 }
 
-/// A specification: a file, what is given over it, or what is given alone.
+/// A specification: a file, with the keywords that override it, or keywords only.
 fn source(py: Python<'_>, file: Option<PathBuf>, given: &Bound<'_, PyDict>) -> PyResult<Source> {
     let Some(file) = file else { return Ok(Source::Text { name: KEYWORDS.to_owned(), text: to_toml(given)? }) };
     if given.is_empty() {
@@ -86,12 +86,12 @@ fn shard(py: Python<'_>, text: Option<&str>) -> PyResult<Option<Shard>> {
     text.map(parse).transpose()
 }
 
-/// What a command came to, whose files lie in its folder.
+/// The result of a command, whose files are in its folder.
 fn answer<T>(py: Python<'_>, ended: PyResult<Result<T, CommandError>>) -> PyResult<T> {
     ended?.map_err(|reason| error::of(py, &reason, None))
 }
 
-/// The folder, whether to go on in it, whether to overwrite what it lists, and how many parts run at once.
+/// The folder, whether to resume in it, whether to overwrite the files that it lists, and the number of parallel parts.
 #[derive(FromPyObject)]
 pub(crate) struct Work(PathBuf, bool, bool, Option<NonZeroUsize>);
 
@@ -160,7 +160,7 @@ pub(crate) fn reproduce(
     failure.map_or(Ok(found.report), |reason| Err(error::of(py, &reason, None)))
 }
 
-/// A fault, for the test that one is an exception.
+/// A panic, for the test that it becomes an exception.
 #[cfg(debug_assertions)]
 #[pyfunction]
 pub(crate) fn fault(py: Python<'_>) -> PyResult<()> {

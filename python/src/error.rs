@@ -1,4 +1,4 @@
-//! Errors of commands as exceptions of the package: the words are those of the command line.
+//! Errors of commands as exceptions of the package: the messages are those of the command line.
 
 use haversack::CommandError;
 use haversack::run::{LeastBudget, PlanError};
@@ -6,7 +6,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Where the package says what its exceptions are.
+/// The module that defines the package's exceptions.
 const MODULE: &str = "haversack.errors";
 
 /// An exception of the package, by its name.
@@ -25,7 +25,7 @@ pub(crate) fn failed(py: Python<'_>, message: String) -> PyErr {
     exception(py, "RunError", message, &PyDict::new(py))
 }
 
-/// The exception that stands for the exit code of `error`; `result` is what was found all the same.
+/// The exception for the exit code of `error`; `result` is the answer that was found nevertheless.
 pub(crate) fn of(py: Python<'_>, error: &CommandError, result: Option<&Bound<'_, PyAny>>) -> PyErr {
     let more = PyDict::new(py);
     let name = match error.exit_code() {

@@ -1,14 +1,14 @@
-//! haversack for Python: what the package `haversack` (`package/haversack`) calls.
+//! haversack for Python: the functions that the package `haversack` (`package/haversack`) calls.
 //!
-//! A function here takes what a command of the command line takes, calls the same function of the crate `haversack`, and
-//! gives back its answer; nothing is worked out twice.
+//! A function here takes the arguments of a command of the command line, calls the same function of the crate
+//! `haversack`, and returns its answer; nothing is implemented twice.
 //!
 //! ```text
 //! haversack.simulate(device="galaxy-s10", policy=MyPolicy())      package/haversack
 //!        │ keys as TOML                    │ hooks
 //!        ▼                                 ▼
 //!   values ──► call::watched ──► haversack::simulate ◄── policy::Hooks (asks Python again)
-//!                   │ a thread of its own, the interpreter free; Ctrl-C, panics
+//!                   │ a separate thread, the interpreter free; Ctrl-C, panics
 //!                   ▼
 //!          dictionary, or error ──► InputError · NoPlanError · RunError
 //! ```

@@ -1,4 +1,4 @@
-//! Memory as a policy written in Python sees it: a copy of the executor's view, looked at where it is asked.
+//! Memory as a policy written in Python sees it: a copy of the executor's view at the time of a hook's call.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ pub(crate) const fn phase(phase: Phase) -> &'static str {
     }
 }
 
-/// Memory as it stands when a policy is asked.
+/// Memory at the time when a hook of a policy is called.
 #[pyclass(frozen, module = "haversack")]
 pub(crate) struct Memory {
     graph: Arc<TrainingGraph>,
     producers: Arc<Vec<NodeId>>,
     states: Vec<TensorState>,
     candidates: Vec<TensorId>,
-    /// The node that is under way.
+    /// The node that is running.
     #[pyo3(get)]
     at: NodeId,
     /// Samples of the current micro-batch.
@@ -33,7 +33,7 @@ pub(crate) struct Memory {
     /// Bytes that may be in memory; None if memory is not bounded.
     #[pyo3(get)]
     budget_bytes: Option<u64>,
-    /// All that is whole in memory, and what the next node wants beside it.
+    /// Everything that is whole in memory, plus the memory that the next node needs.
     #[pyo3(get)]
     needed_bytes: u64,
     /// The clock, in seconds.
@@ -63,7 +63,7 @@ impl Memory {
         }
     }
 
-    /// The tensor `id`, if there is one.
+    /// The tensor `id`, if it exists.
     pub(crate) fn of_id(&self, id: TensorId) -> Option<Tensor> {
         let (tensor, state) = (self.graph.tensors.get(id as usize)?, self.states.get(id as usize)?);
         let producer = self.producers.get(id as usize).and_then(|&node| self.graph.nodes.get(node as usize));
@@ -99,7 +99,7 @@ impl Memory {
     }
 }
 
-/// The word for how a tensor is held.
+/// The word for how a tensor is stored.
 const fn form(form: Form) -> &'static str {
     match form {
         Form::Absent => "absent",
@@ -119,9 +119,9 @@ pub(crate) struct Tensor {
     name: String,
     /// The kind of the operator that makes it; None for inputs and weights.
     operator: Option<&'static str>,
-    /// How it is held: absent, dropped, whole, in flight, quantised, compressed or on flash.
+    /// How it is stored: absent, dropped, whole, in flight, quantised, compressed or on flash.
     form: &'static str,
-    /// What it takes whole.
+    /// Its size when it is whole.
     bytes: u64,
     /// The time of the operator that makes it; after a recomputation, of all that had to be computed for it.
     cost_s: f64,

@@ -1,4 +1,4 @@
-//! A policy written in Python: each hook is a question to its object, and what it raises ends the run.
+//! A policy written in Python: each hook calls a method of its object, and an exception in it ends the run.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::memory::{Memory, phase};
 
-/// A policy's object, with what it is called and which hooks it has.
+/// A policy's object, with its name and the hooks that it has.
 #[derive(Debug, FromPyObject)]
 pub(crate) struct Written {
     object: Py<PyAny>,
@@ -23,34 +23,34 @@ pub(crate) struct Written {
     hooks: Vec<String>,
 }
 
-/// Why a policy can decide nothing any more; shared with whoever called.
+/// Why a policy can no longer decide; shared with the caller.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure(Arc<Mutex<Option<PyErr>>>);
 
 impl Failure {
-    /// What was raised, if anything was.
+    /// The exception, if one was raised.
     pub(crate) fn take(&self) -> Option<PyErr> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Nobody waits for the run any more: no further question is asked.
+    /// The caller no longer waits for the run: no further hook is called.
     pub(crate) fn leave(&self) {
         self.note(PyKeyboardInterrupt::new_err(()));
     }
 
-    /// Takes note of what was raised; the first stays.
+    /// Records an exception; the first stays.
     fn note(&self, error: PyErr) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// An error once anything was raised.
+    /// An error once an exception was raised.
     fn check(&self) -> Result<(), PolicyError> {
         let raised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         raised.as_ref().map_or(Ok(()), |raised| Err(PolicyError::Failed(raised.to_string())))
     }
 }
 
-/// Asks a policy's object, unless anything was raised before.
+/// Calls hooks of a policy's object, unless one has raised an exception before.
 #[derive(Clone, Debug)]
 struct Asker {
     written: Arc<Written>,
@@ -58,10 +58,10 @@ struct Asker {
 }
 
 impl Asker {
-    /// What `question` yields; `None` where the object has no such hook.
+    /// The result of `question`; `None` if the object has no such hook.
     ///
     /// # Errors
-    /// What was raised, now or before.
+    /// The exception that was raised, now or before.
     fn ask<R>(
         &self,
         hook: &str,
@@ -71,21 +71,21 @@ impl Asker {
         if !self.written.hooks.iter().any(|name| name == hook) {
             return Ok(None);
         }
-        // None where the interpreter ends.
+        // None if the interpreter is ending.
         let answer = Python::try_attach(|py| question(self.written.object.bind(py)));
         let gone = || PyValueError::new_err("the interpreter has ended");
         let answer = answer.unwrap_or_else(|| Err(gone())).map_err(|error| self.failure.note(error)).ok();
         self.failure.check().map(|()| answer)
     }
 
-    /// The micro-batch that a hook answers with, if it does.
+    /// The micro-batch that a hook returns, if it returns one.
     fn micro_batch<'py>(hook: &str, object: &Bound<'py, PyAny>, told: impl IntoPyObject<'py>) -> PyResult<Option<u64>> {
         let answer = object.call_method1(hook, (told,))?;
         answer.extract().map_err(|_| wrong(hook, "a micro-batch or None", &answer))
     }
 }
 
-/// Tells the object when its budgets move.
+/// Calls the object's hook when its budgets change.
 #[derive(Debug)]
 struct Budgets {
     asker: Asker,
@@ -111,7 +111,7 @@ impl PlanAhead for Budgets {
     }
 }
 
-/// What a policy asks Python.
+/// A policy whose decisions are made in Python.
 pub(crate) struct Hooks {
     asker: Asker,
     /// The graph, and the node that makes each tensor; those of the first view.
@@ -182,7 +182,7 @@ impl Policy for Hooks {
     }
 }
 
-/// What a policy knows before the first iteration.
+/// The facts that a policy has before the first iteration.
 fn described<'py>(py: Python<'py>, setting: &Setting<'_>) -> PyResult<Bound<'py, PyDict>> {
     let (graph, described) = (setting.graph, PyDict::new(py));
     described.set_item("batch", setting.batch)?;
@@ -204,7 +204,7 @@ fn described<'py>(py: Python<'py>, setting: &Setting<'_>) -> PyResult<Bound<'py,
     Ok(described)
 }
 
-/// An answer that is none.
+/// The error for an answer of the wrong type.
 fn wrong(hook: &str, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{hook}: expected {expected}, found {found}"))
 }

@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use crate::error;
 
-/// The keys of `given` as TOML, each on a line of its own, in their order; one whose value is None is left out.
+/// The keys of `given` as TOML, one a line, in their order; one whose value is None is left out.
 ///
 /// # Errors
-/// InputError for a value that TOML has not got.
+/// InputError for a value that TOML cannot express.
 pub(crate) fn to_toml(given: &Bound<'_, PyDict>) -> PyResult<String> {
     let mut text = String::new();
     for (key, value) in given {
@@ -24,7 +24,7 @@ pub(crate) fn to_toml(given: &Bound<'_, PyDict>) -> PyResult<String> {
     Ok(text)
 }
 
-/// The same over the TOML `text`: a key that stands in both has the value of `given`.
+/// The TOML `text` with the keys of `given`: a key that is in both has the value of `given`.
 ///
 /// # Errors
 /// As [`to_toml`], or a text that is not TOML.
@@ -83,7 +83,7 @@ fn literal(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
 /// A JSON object as a dictionary.
 ///
 /// # Errors
-/// Memory that the interpreter does not have.
+/// The interpreter is out of memory.
 pub(crate) fn dictionary<'py>(py: Python<'py>, map: &Map<String, Value>) -> PyResult<Bound<'py, PyDict>> {
     let dictionary = PyDict::new(py);
     for (name, value) in map {

@@ -1,7 +1,7 @@
-//! The package as Python sees it: what was built is laid beside the package's own files, and `tests/*.py` run on it.
+//! The package as Python sees it: the built library is linked next to the package's files, and `tests/*.py` run on it.
 //!
-//! Nothing is installed and nothing downloaded. Where there is no Python from 3.9 on, the tests say so and do nothing; what
-//! needs polars or PyTorch says so too, where they are not there.
+//! Nothing is installed or downloaded. Without Python 3.9 or newer, the tests report that and do nothing; so do those
+//! that need polars or PyTorch, if these are not installed.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ fn home() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The interpreter, if there is one that is new enough.
+/// The interpreter, if one is found that is new enough.
 fn python() -> Option<String> {
     let python = env::var("HAVERSACK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let asks = "import sys; sys.exit(sys.version_info < (3, 9))";
@@ -44,17 +44,17 @@ fn installed() -> TempDir {
         }
     }
     let built = env::current_exe().unwrap().parent().unwrap().join("libhaversack_native.so");
-    assert!(built.is_file(), "{} was not built beside this test", built.display());
+    assert!(built.is_file(), "{} was not built next to this test", built.display());
     symlink(built, package.join("_native.abi3.so")).unwrap();
     folder
 }
 
-/// Runs a script of the tests with these arguments; what it says on its standard error.
+/// Runs a script of the tests with these arguments; returns its standard error.
 fn run(script: &str, arguments: &[&Path]) -> Option<String> {
     let (python, folder) = (python()?, installed());
     let mut command = Command::new(python);
     command.arg(home().join("tests").join(script)).args(arguments).stdin(Stdio::null());
-    // Neither what the user has installed nor compiled files beside the sources.
+    // Neither packages that the user has installed nor compiled files next to the sources.
     command.env("PYTHONPATH", folder.path()).env("PYTHONDONTWRITEBYTECODE", "1");
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -247,7 +247,7 @@ class Policies(unittest.TestCase):
             def relieve(self, wanted, memory):
                 return [("swap", 0)]
 
-        with self.assertRaisesRegex(haversack.RunError, "the policy asked to .* which is not possible"):
+        with self.assertRaisesRegex(haversack.RunError, "the policy tried to .* which is not possible"):
             haversack.simulate(**DEEP, policy=Greedy(), memory_budget="70%")
 
     def test_a_hook_that_is_misspelt_is_told(self):
@@ -255,7 +255,7 @@ class Policies(unittest.TestCase):
             def relive(self, wanted, memory):
                 return []
 
-        with self.assertRaisesRegex(haversack.InputError, "Misspelt.relive is no hook; did you mean 'relieve'"):
+        with self.assertRaisesRegex(haversack.InputError, "Misspelt.relive is not a hook; did you mean 'relieve'"):
             haversack.simulate(**DEEP, policy=Misspelt())
 
     def test_a_sweep_refuses_one_and_says_what_takes_it(self):

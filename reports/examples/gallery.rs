@@ -273,7 +273,7 @@ fn page(sections: Vec<Section>) -> Page {
     };
     Page {
         title: "Four papers, simulated".into(),
-        lead: "Each number beside the paper's own, with what was calibrated, what was predicted, and where it misses."
+        lead: "Each number next to the paper's own, with what was calibrated, what was predicted, and where it misses."
             .into(),
         cards: vec![Card { label: "matched".into(), count: 2, note: "of 4".into(), verdict: "ok".into() }],
         overview: None,

@@ -167,7 +167,7 @@ impl Algorithm {
                     Treatment::Float => (true, ""),
                 };
                 let message = match seen.insert(name, list) {
-                    Some(earlier) => format!("`{name}` already stands in `translation.{earlier}`"),
+                    Some(earlier) => format!("`{name}` is already in `translation.{earlier}`"),
                     None if fits => continue,
                     None => format!("expected {expected}, found `{name}`"),
                 };

@@ -71,7 +71,7 @@ pub trait Schema: Clone + DeserializeOwned + Visit {
     /// # Errors
     /// The expected words, if `word` names no file.
     fn take_section(&mut self, name: &str, _word: &str) -> Result<(), String> {
-        Err(format!("`{name}` is no section that could be taken from elsewhere"))
+        Err(format!("`{name}` is not a section that can be taken from elsewhere"))
     }
 }
 

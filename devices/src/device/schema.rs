@@ -65,7 +65,7 @@ pub enum GpuVendor {
     /// Arm's Mali.
     Arm,
     /// A thought experiment without a maker.
-    #[strum(to_string = "nobody (an idealised one)")]
+    #[strum(to_string = "no vendor (idealised)")]
     Idealised,
 }
 

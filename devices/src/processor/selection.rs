@@ -68,7 +68,7 @@ pub enum SelectionError {
         classes: Vec<ClusterClass>,
     },
     /// The device has fewer cores than requested.
-    #[error("{count} {class} cores were asked for; the device has {available}")]
+    #[error("{count} {class} cores were requested; the device has {available}")]
     TooMany {
         /// The requested class.
         class: ClusterClass,

@@ -361,7 +361,7 @@ fn big_goes_on_into_the_middle_clusters_but_never_into_the_little_ones() {
     assert!((two / 1e9 - 77.4144).abs() < 1e-6);
     assert_eq!(choose("all").unwrap().cores().len(), 8);
     let error = choose("big:5").unwrap_err().to_string();
-    assert_eq!(error, "5 big cores were asked for; the device has 4");
+    assert_eq!(error, "5 big cores were requested; the device has 4");
     let board = load("jetson-agx-orin").unwrap().cpu().unwrap();
     let error = board.choose("little:1".parse().unwrap(), Frequency::Highest).unwrap_err();
     assert_eq!(error.to_string(), "the device has no little cores; it has big");

@@ -351,7 +351,7 @@ mod tests {
         assert!(error.is::<crate::reproduce::Lacking>());
         assert_eq!(
             error.to_string(),
-            "nobody has trained mlp on linear (original, batch 32, 1 epoch): nothing is \
+            "mlp has not been trained on linear (original, batch 32, 1 epoch): nothing is \
              measured for sage/figure99; did you mean 'daf/figure9'? (`haversack reproduce sage/figure99 --full` measures it); `haversack reproduce sage/figure99 --learn --full` trains it"
         );
     }

@@ -170,7 +170,7 @@ impl Records {
             None if digits.is_none() => return self.text(first, what),
             None => self.number(first, what)?,
         };
-        let number = number.with_context(|| format!("there is no number `{what}`"))?;
+        let number = number.with_context(|| format!("the number `{what}` is missing"))?;
         Ok(match digits {
             Some(digits) => format!("{number:.0$}", digits.parse()?),
             None => number.to_string(),

@@ -125,7 +125,7 @@ impl Trained {
             let loss =
                 Plain { program: &self.program, graph: &self.plan.graph, batch: &batch, pass: &pass, meter: &meter }
                     .train(&mut self.state)?;
-            ensure!(loss.mean.is_finite(), "{}: the loss is no number at update {update}", self.recipe.model);
+            ensure!(loss.mean.is_finite(), "{}: the loss is not finite at update {update}", self.recipe.model);
         }
         Ok(())
     }

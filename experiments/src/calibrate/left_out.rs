@@ -133,7 +133,7 @@ impl LeftOut {
                     let why = format!("expected a finite number above zero, found {value}");
                     return wrong(line, &format!(".row.{at}.{field}"), &why);
                 }
-                let twice = seen.contains(&&row.id).then(|| format!("`{}` stands here twice", row.id));
+                let twice = seen.contains(&&row.id).then(|| format!("`{}` is given twice", row.id));
                 if let Some(why) = twice.or_else(|| unknown_row(calibration, &row.id, reference)) {
                     return wrong(line, &format!(".row.{at}.id"), &why);
                 }
@@ -199,7 +199,7 @@ impl Stored {
     pub fn new(calibration: &Calibration, report: &Report, seed: u64) -> Result<Self> {
         let row = |row: &Residual| {
             let left_out = row.left_out.filter(|value| value.is_finite() && row.before.is_finite());
-            let missing = || CommandError::failed(format!("{}: it has no answer, so that it is no row", row.id));
+            let missing = || CommandError::failed(format!("{}: it has no answer, so it cannot be a row", row.id));
             Ok(Row {
                 id: row.id.clone(),
                 unit: row.unit.to_owned(),
@@ -395,7 +395,7 @@ mod tests {
         assert!(near.contains("`calibration.1.row.0.id`: no row of experiments/reference/daf.csv is called"), "{near}");
         assert!(near.contains(&format!("did you mean '{id}'?")) && near.starts_with("l.toml:"), "{near}");
         let twice = refused(&other, &id);
-        assert!(twice.contains("`calibration.1.row.1.id`") && twice.contains("stands here twice"), "{twice}");
+        assert!(twice.contains("`calibration.1.row.1.id`") && twice.contains("is given twice"), "{twice}");
         let device = refused("device = \"server-core\"", "device = \"server-cor\"");
         assert!(
             device.contains("l.toml:3: `calibration.0`: server-cor under pytorch-cpu (pytorch-timings)"),

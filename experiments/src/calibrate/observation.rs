@@ -193,7 +193,7 @@ pub(super) fn checks(calibration: &Calibration) -> Result<Vec<Observation>> {
 /// The rows of `role` in the measured set of `calibration`, on its devices.
 fn measured(calibration: &Calibration, role: Role) -> Result<Vec<Observation>> {
     let set = truth::embedded(&calibration.rows);
-    let set = Set::embedded(set.ok_or_else(|| CommandError::failed(format!("there is no {}", calibration.rows)))?)?;
+    let set = Set::embedded(set.ok_or_else(|| CommandError::failed(format!("{} is missing", calibration.rows)))?)?;
     let cache = Cache::new();
     let observation = |row: Row| {
         let Subject::Training { scenario, .. } = row.subject else {

@@ -49,7 +49,7 @@ impl Paper {
     fn number(&self, artefact: &str, id: &str) -> Result<f64> {
         match self.reading(artefact, id)? {
             Value::Number(number) => Ok(*number),
-            _ => Err(CommandError::failed(format!("{}/{artefact}: the reading '{id}' is no number", self.id))),
+            _ => Err(CommandError::failed(format!("{}/{artefact}: the reading '{id}' is not a number", self.id))),
         }
     }
 

@@ -240,7 +240,7 @@ fn take_gpu(taken: &mut Taken<'_>, probed: &Probed) -> Result<()> {
         )));
     };
     if probed.text("gpu.type") != "gpu" {
-        taken.said.push(format!("{} is no GPU: its figures stand in [gpu] all the same", probed.text("gpu.name")));
+        taken.said.push(format!("{} is not a GPU; [gpu] has its figures anyway", probed.text("gpu.name")));
     }
     taken.file.put("gpu.name", probed.text("gpu.name"));
     match vendor(probed.text("gpu.vendor")) {

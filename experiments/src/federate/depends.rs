@@ -44,7 +44,7 @@ impl Specification {
         let apps = FootprintTable::built_in().map_err(CommandError::failed)?.entries();
         let system = load_system(&self.system)?.entries().into_iter();
         constants.extend(system.chain(users).chain(apps).map(|entry| told(&entry)));
-        constants.iter().for_each(|told| depends += &format!(" {told}"));
+        constants.iter().for_each(|entry| depends += &format!(" {entry}"));
         let (Scenario { model, policy, batch, .. }, selector, rule) =
             (&self.trained, self.rules.selector, &learning.rule);
         let how = format!("{model} under {policy}, batch {batch}, {selector:?}, {rule:?}, {} rounds", self.rounds);

@@ -254,7 +254,7 @@ fn groups(asked: &Specification, learning: &Learning, phones: &[Phone], cache: &
     let has_none = |class: &usize| phones.iter().all(|phone| usize::from(phone.memory) != *class);
     if let Some(class) = (0..memory.len()).find(has_none) {
         let why =
-            format!("no phone of the population has {} GB, whose classes nobody would hold", memory[class].size_gb);
+            format!("no phone of the population has {} GB, whose classes no phone would have", memory[class].size_gb);
         return Err(CommandError::input(format!(
             "`data_by_memory`: {why}; expected a larger `population` or another `memory_mix`"
         )));

@@ -67,7 +67,7 @@ fn over_time(runs: &Runs, tables: &Tables) -> Result<RunSection, FigureError> {
     let panel = learned(runs, tables);
     let [title, what, note] = match &panel {
         Some(_) => ["Accuracy over simulated time", "Lines of accuracy over hours, and of minutes by round", ""],
-        None => ["What rounds take", "Lines of minutes by round", "Nobody learns: rounds are timed alone."],
+        None => ["Duration of rounds", "Lines of minutes by round", "Without learning: rounds are only timed."],
     };
     let alt = alt(what, &columns, &rows);
     let figure = drawn(title, alt, panel.into_iter().chain([durations(runs, tables)]))?;
@@ -133,7 +133,7 @@ fn specification(record: &Map<String, Value>) -> RunSection {
     let mut rows = Vec::new();
     record.get("specification").into_iter().for_each(|asked| told(asked, "", &mut rows));
     let columns = ["key", "value"].map(str::to_owned).to_vec();
-    RunSection { title: "What was asked for".to_owned(), columns, rows, are_words: true, ..RunSection::default() }
+    RunSection { title: "Specification".to_owned(), columns, rows, are_words: true, ..RunSection::default() }
 }
 
 fn told(value: &Value, key: &str, rows: &mut Vec<Vec<String>>) {
@@ -242,7 +242,7 @@ fn durations(runs: &Runs, tables: &Tables) -> Panel {
     let every = every.unwrap_or(1000.0);
     let ticks = (1..).map(|tick| f64::from(tick) * every).take_while(|tick| *tick <= last);
     Panel::new(durations)
-        .title("what rounds take")
+        .title("duration of rounds")
         .x(Axis::new("round").ticks_at(ticks.collect::<Vec<_>>()))
         .y(Axis::new("duration").unit("min").from_zero())
 }
@@ -383,9 +383,9 @@ fn note(record: &Map<String, Value>, runs: usize) -> String {
     let mut notes: Vec<String> = Vec::new();
     notes.extend(text(&["rules", "selector"]).map(|selector| format!("selector: {selector}")));
     if asked(record, &["learning"]).is_some_and(|learning| !learning.is_null()) {
-        notes.extend(text(&["learning", "stand_in"]).map(|stand_in| format!("{stand_in} learns in its place")));
+        notes.extend(text(&["learning", "stand_in"]).map(|stand_in| format!("{stand_in} learns instead")));
     } else {
-        notes.push("nobody learns".to_owned());
+        notes.push("without learning".to_owned());
     }
     if runs > 1 {
         notes.push(format!("{runs} federations; phones are of all together, energy and budgets their mean"));

@@ -64,8 +64,8 @@ impl<'a> Trial<'a> {
         let trained = nothing_short(asked, kind, whole, cache)?;
         let (system, trainer_adj, iterations) = (Some(asked.system.clone()), asked.trainer_adj, Some(ITERATIONS));
         let scenario = Scenario { system, trainer_adj, iterations, ..scenario(&trained, kind, None) };
-        let beside = if apps.is_empty() { "no app" } else { "apps" };
-        let key = format!("{beside}, {:?}, {}", asked.traces, scenario.fingerprint(Key::ALL));
+        let others = if apps.is_empty() { "no app" } else { "apps" };
+        let key = format!("{others}, {:?}, {}", asked.traces, scenario.fingerprint(Key::ALL));
         Ok(Self { scenario, whole, apps, key, cache })
     }
 
@@ -75,7 +75,7 @@ impl<'a> Trial<'a> {
     /// A scenario that is wrong, or a run that fails for another reason.
     pub(super) fn pace(&self, missing: f64) -> Result<Pace> {
         let Self { scenario, whole, apps, key, cache } = self;
-        let pace = cache.get(format!("iteration under reclaim, {missing} missing beside {key}"), || {
+        let pace = cache.get(format!("iteration under reclaim, {missing} missing, {key}"), || {
             let mut plan = Plan::new(scenario, cache)?;
             let left = Bytes((whole.peak.as_f64() * (1.0 - missing)) as u64);
             let phone = plan.resolved.phone.as_deref();

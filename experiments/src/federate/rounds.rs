@@ -70,7 +70,7 @@ pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cac
 fn say_no_choice(asked: &Specification, eligible: u32) {
     let (cohort, phones) = (asked.rules.cohort, asked.phones);
     if eligible < (2 * cohort).min(phones) {
-        let words = "whoever selects has no choice, and to compare selectors says nothing";
+        let words = "a selector has no choice, and a comparison of selectors shows nothing";
         note(&format!("{eligible} of {phones} phones can take part, fewer than twice the cohort of {cohort}: {words}"));
     }
 }

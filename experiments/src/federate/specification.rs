@@ -199,7 +199,7 @@ fn managed(
     let oracle = asked.oracle == Some(true);
     for (key, given) in [("budget", asked.budget.is_some()), ("plans", asked.plans.is_some())] {
         if given && oracle {
-            return Err(place.says(key, &format!("`{key}` says how memory is kept, but `oracle` makes it no matter")));
+            return Err(place.says(key, &format!("`{key}` sets how memory is kept, but `oracle` ignores memory")));
         }
     }
     if asked.budget.is_some() && !entry.gives_way {
@@ -320,7 +320,7 @@ mod tests {
             refused("policy = \"fedhybrid\"\nplans = \"each\"\nclusters = 3").contains("f.toml:8: `clusters` needs")
         );
         assert!(
-            refused("policy = \"fedhybrid\"\noracle = true\nplans = \"each\"").contains("f.toml:8: `plans` says how")
+            refused("policy = \"fedhybrid\"\noracle = true\nplans = \"each\"").contains("f.toml:8: `plans` sets how")
         );
         assert!(refused("policy = \"fedhybrid\"\nset = { compresion = \"off\" }").contains("f.toml:7: "));
         assert!(refused("precision = \"fp33\"").contains("f.toml:6: `precision` is fp33, expected fp32"));

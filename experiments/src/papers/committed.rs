@@ -48,7 +48,7 @@ pub fn read(file: &str, text: &str, reference: &Reference) -> Result<Vec<Compare
             "not-modelled" => Some(Answer::NotModelled(reason.to_owned())),
             _ => answer(simulated, verdict),
         };
-        let answer = answer.ok_or_else(|| wrong(line, format!("'{simulated}' is no answer")))?;
+        let answer = answer.ok_or_else(|| wrong(line, format!("'{simulated}' is not an answer")))?;
         let judged = ComparedCell::new(row, answer).map_err(|error| wrong(line, error.to_string()))?;
         cells.push(ComparedCell { null: null.parse().ok(), reason: reason.to_owned(), ..judged });
         rows.push(row);
@@ -121,7 +121,7 @@ mod tests {
         assert!(wrong("id,value\n").starts_with("a.csv:1: expected the columns id,simulated"));
         assert!(wrong(&format!("{header}\nno/such/row,1,,,fit,,ok,,\n")).contains("a.csv:2: no row"));
         let row = "daf/table1/resnet18-cifar10/original/memory";
-        assert!(wrong(&format!("{header}\n{row},much,MB,1196,fit,,ok,,\n")).contains("a.csv:2: 'much' is no answer"));
+        assert!(wrong(&format!("{header}\n{row},much,MB,1196,fit,,ok,,\n")).contains("'much' is not an answer"));
         assert!(wrong(&format!("{header}\n{row},1..2,MB,1196,fit,,ok,,\n")).contains("a.csv:2:"));
         assert!(wrong(&format!("{header}\n{row},1\n")).contains("a.csv:2:"));
     }

@@ -251,7 +251,7 @@ fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Opt
             !reference.rows().iter().any(|row| row.paper == paper && matches_pattern(pattern, &row.id))
         };
         if let Some(pattern) = chosen_on.iter().find(matches_none) {
-            return wrong(format!("it was chosen on `{pattern}`, which is no row of the paper"));
+            return wrong(format!("it was chosen on `{pattern}`, which is not a row of the paper"));
         }
         if *stated && !chosen_on.is_empty() {
             return wrong("what the paper states was not chosen on its rows".to_owned());
@@ -346,8 +346,8 @@ impl Account {
         let constants = counted(constants, "constant was fitted", "constants were fitted");
         let readings = counted(readings, "reading", "readings");
         format!(
-            "{paper}: {constants} to rows; {readings}, of which {readings_chosen_on_rows} by the values of rows; beside \
-             them {stated} that are stated, {stand_ins} of stand-ins."
+            "{paper}: {constants} to rows; {readings}, of which {readings_chosen_on_rows} by the values of rows; in \
+             addition {stated} that are stated, {stand_ins} of stand-ins."
         )
     }
 }
@@ -420,7 +420,7 @@ mod tests {
         assert!(refused(&READING.replace("key =", "metric = \"colour\"\nkey =")).contains("has this metric"));
         let chosen = |pattern: &str| format!("{READING}chosen_on = [\"{pattern}\"]\n");
         assert_eq!(read(&chosen("sage/table1/resnet50/*/memory")).unwrap().readings[0].chosen_on.len(), 1);
-        assert!(refused(&chosen("sage/table9/*")).contains("chosen on `sage/table9/*`, which is no row"));
+        assert!(refused(&chosen("sage/table9/*")).contains("chosen on `sage/table9/*`, which is not a row"));
         let both = format!("{}stated = true\n", chosen("sage/table1/*"));
         assert!(refused(&both).contains("was not chosen on its rows"));
     }
@@ -500,8 +500,8 @@ mod tests {
         assert_eq!(found.iter().map(|account| account.paper).collect::<Vec<_>>(), ["daf", "sage", "all"]);
         assert_eq!((found[2].constants, found[2].readings), (5, 2));
         assert_eq!((&found[1], found[0].constants), (&sage, 1));
-        let words = "sage: 4 constants were fitted to rows; 2 readings, of which 1 by the values of rows; beside them 1 that \
-                     are stated, 1 of stand-ins.";
+        let words = "sage: 4 constants were fitted to rows; 2 readings, of which 1 by the values of rows; in addition \
+                     1 that are stated, 1 of stand-ins.";
         assert_eq!(sage.sentence(), words);
     }
 }

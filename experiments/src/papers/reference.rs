@@ -209,7 +209,7 @@ pub fn parse(paper: &'static str, file: &str, text: &str) -> Result<Vec<Referenc
         }
         let row = row(paper, &record).map_err(|message| fail(line, message))?;
         if !seen.insert(row.id.clone()) {
-            return Err(fail(line, format!("`id`: `{}` stands here twice", row.id)));
+            return Err(fail(line, format!("`id`: `{}` is given twice", row.id)));
         }
         rows.push(row);
     }

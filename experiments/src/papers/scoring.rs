@@ -68,7 +68,7 @@ impl Product {
             return Some(format!("no row of the papers is called `{}`", self.rows));
         }
         let missing = rows.find(|row| reference.row(&self.base_of(&row.id)).is_none());
-        missing.map(|row| format!("the base of `{}` is no row of the papers", row.id))
+        missing.map(|row| format!("the base of `{}` is not a row of the papers", row.id))
     }
 
     fn base_of(&self, id: &str) -> String {

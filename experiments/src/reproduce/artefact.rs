@@ -220,12 +220,12 @@ impl Context<'_> {
         let place = places.last().copied().unwrap_or_default();
         let why = read(place).map(|found| {
             let Measured { command, version, .. } = &*found;
-            format!("what `{command}` made by version {version} holds no such training, or an older one")
+            format!("the file that `{command}` of version {version} wrote has no such training, or an older one")
         });
         let why = why.unwrap_or_else(|error| format!("{error:#}"));
         let Training { network, data, how, .. } = wanted;
         let command = format!("`haversack reproduce {place} --learn --full` trains it");
-        Err(Lacking(format!("nobody has trained {network} on {data} ({how}): {why}; {command}")).into())
+        Err(Lacking(format!("{network} has not been trained on {data} ({how}): {why}; {command}")).into())
     }
 
     /// Records the results of the training `wanted`, rounded as a file would have them.

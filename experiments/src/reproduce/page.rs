@@ -23,8 +23,8 @@ pub(super) fn page(content: &Content<'_>, folder: &Folder) -> Result<Page> {
     let Content { sources, selectors, tallies, finished, calibrations, declared, remarks, .. } = content;
     let Sources { readings, reference, left_out, .. } = *sources;
     let mut lead = format!(
-        "Selected: {}. Each number stands beside the paper's own, with what was calibrated, what was predicted, and where it \
-         misses.",
+        "Selected: {}. Each number is next to the paper's own, with what was calibrated, what was predicted, and where \
+         it misses.",
         selectors.join(", "),
     );
     for remark in remarks {

@@ -225,8 +225,8 @@ impl<'r> Holdings<'r> {
         }
         let (root, others) = (root.display(), few(&others));
         Err(CommandError::Input(format!(
-            "{root} holds {others} of another build or with other calibrations; expected another folder, all of them at once, \
-             or --overwrite, which deletes those that are not asked for"
+            "{root} has {others} of another build or with other calibrations; expected another folder, all of them at \
+             once, or --overwrite, which deletes those that are not selected"
         )))
     }
 }

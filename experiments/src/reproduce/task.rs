@@ -297,7 +297,7 @@ fn by_row<'o, T>(
     let mut found = BTreeMap::new();
     for (id, value) in said {
         if !rows.iter().any(|row| row.id == *id) {
-            faults.push(format!("{what} for `{id}`, which is no row of the artefact"));
+            faults.push(format!("{what} for `{id}`, which is not a row of the artefact"));
         } else if found.insert(id.as_str(), value).is_some() {
             faults.push(format!("{what} for `{id}` is given twice"));
         }

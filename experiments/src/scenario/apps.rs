@@ -152,7 +152,7 @@ impl InUse {
         let series: Vec<HeldByOthers> = recorded.steps.iter().map(held).collect();
         match series.iter().map(|held| held.bytes).max().filter(|most| *most >= managed) {
             Some(most) => Err(format!(
-                "the recording holds up to {most} of {total} beside the trainer, all of the {managed} of {}; choose a device \
+                "others use up to {most} of {total} in the recording, all of the {managed} of {}; choose a device \
                  with more memory",
                 device.id
             )),

@@ -160,7 +160,7 @@ impl Scenario {
         }
         if scenario.system.is_none() && !self.system_set.is_empty() {
             let message =
-                "there is no operating system whose constants these would be; name a system (`list systems`) too";
+                "these are constants of an operating system, and none is given; name a system (`list systems`) too";
             return Err(self.error(Key::SystemSet, Fault::Refused(message.to_owned())));
         }
         let in_use =
@@ -277,7 +277,7 @@ impl Scenario {
                 stack.id
             ))
         };
-        ensure!(self.graph.is_none(), self.error(Key::Graph, eager("there is no graph to optimise")));
+        ensure!(self.graph.is_none(), self.error(Key::Graph, eager("it has no graph to optimise")));
         if self.gradients == Gradients::Streamed {
             return Err(self.error(Key::Gradients, eager("gradients are kept until the update")));
         }
@@ -398,8 +398,8 @@ impl Scenario {
         let idle = policy.parameters.iter().find(|parameter| parameter.of_a_phone && set.contains_key(parameter.name));
         let Some(idle) = idle else { return Ok(()) };
         let message = format!(
-            "{}.{} does nothing on a device that nobody else uses; name a system (`list systems`), apps or a trace of apps \
-             too",
+            "{}.{} has no effect on a device without other processes; name a system (`list systems`), apps or a trace \
+             of apps too",
             policy.id, idle.name
         );
         Err(self.error(Key::Set, Fault::Refused(message)))
@@ -438,9 +438,7 @@ impl Scenario {
         let widens = machine.stack.cpu().is_some_and(|cpu| cpu.int8 == Int8Kernels::Widening);
         if widens && !on_gpu && self.precision == Precision::Int8 {
             let stack = &machine.stack.id;
-            notes.push(format!(
-                "int8 is no faster than fp32 here: {stack} has no kernels of integers with dot products"
-            ));
+            notes.push(format!("int8 is not faster than fp32 here: {stack} has no integer kernels with dot products"));
         }
         notes
     }

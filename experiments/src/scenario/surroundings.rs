@@ -205,7 +205,7 @@ impl Scenario {
         let Some(system) = self.load_system(cache)? else {
             return match self.trainer_adj {
                 Some(_) => {
-                    let message = "without an operating system there is no low-memory killer; name a system too";
+                    let message = "the low-memory killer needs an operating system; name a system too";
                     Err(self.error(Key::TrainerAdj, Fault::Refused(message.to_owned())))
                 }
                 None => Ok(None),

@@ -131,7 +131,7 @@ impl UserTrace {
         }
         if rows.is_empty() && (others || total.is_some()) {
             let path = path.display();
-            return Err(TableError::input(format!("{path}: there is no counter {AVAILABLE} of {user}")).into());
+            return Err(TableError::input(format!("{path}: {user} has no counter {AVAILABLE}")).into());
         }
         ensure!(!rows.is_empty(), nobody(reader, path, &user).into());
         rows.sort_by_key(|(time, _)| *time);
@@ -171,7 +171,7 @@ pub(crate) fn total_memory(path: &Path, wanted: Option<&str>) -> Result<Option<B
 fn chosen(reader: &Reader, path: &Path, wanted: Option<&str>) -> Result<String, TableError> {
     match wanted {
         Some(wanted) => Ok(wanted.to_owned()),
-        None => reader.first_user()?.ok_or_else(|| TableError::input(format!("{}: there are no rows", path.display()))),
+        None => reader.first_user()?.ok_or_else(|| TableError::input(format!("{}: it has no rows", path.display()))),
     }
 }
 

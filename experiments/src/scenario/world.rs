@@ -131,7 +131,7 @@ fn phone_with(total: Bytes) -> Result<String, Fault> {
     let fits = phones.iter().filter(|(ram, _)| *ram >= total).min_by_key(|(ram, _)| *ram);
     let largest = || phones.iter().rev().max_by_key(|(ram, _)| *ram);
     let found = fits.or_else(largest).map(|(_, id)| id.clone());
-    found.ok_or_else(|| Fault::Refused("there is no phone among the devices".to_owned()))
+    found.ok_or_else(|| Fault::Refused("none of the devices is a phone".to_owned()))
 }
 
 impl Scenario {

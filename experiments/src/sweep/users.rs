@@ -85,7 +85,7 @@ pub(super) fn expand(document: &mut Document) -> Result<(), ScenarioError> {
         traces.item = Item::Many(values);
     }
     if tables == 0 {
-        let message = "there is no trace of users; name one too, such as trace = \"users.parquet\"";
+        let message = "a trace of users is missing; name one too, such as trace = \"users.parquet\"";
         return Err(wrong(given, Fault::Refused(message.to_owned())));
     }
     Ok(())

@@ -55,7 +55,7 @@ pub(super) fn import(asked: &ImportOptions) -> Result<()> {
     places.all().try_for_each(|place| check_beside(&asked.out, place))?;
     let (report, tables) = pool(asked.jobs)?.install(|| read(reading, &inputs, &places))?;
     if inputs.left > 0 {
-        note(&format!("{} files of the folders are no parts and were left alone", inputs.left));
+        note(&format!("{} files of the folders are not parts and were left alone", inputs.left));
     }
     match asked.format {
         Format::Text => print(&report_text::text(asked.kind, &report, &tables)),

@@ -60,7 +60,7 @@ pub(super) fn plot(asked: &PlotOptions) -> Result<()> {
         Some(user) => user.clone(),
         None => reader
             .first_user()?
-            .ok_or_else(|| CommandError::input(format!("{}: there are no rows", asked.file.display())))?,
+            .ok_or_else(|| CommandError::input(format!("{}: it has no rows", asked.file.display())))?,
     };
     let (model, footprints) = asked.models.load()?;
     let rows = UserApps::read(&reader, &asked.file, &user)?;

@@ -70,7 +70,7 @@ impl Reader {
             (_, None) => Holds::Counters,
             (Some(column), _) => {
                 return Err(TableError::input(format!(
-                    "{}: expected the columns {}, or {}; there is no {column}{}",
+                    "{}: expected the columns {}, or {}; it lacks {column}{}",
                     path.display(),
                     APP_COLUMNS.join(", "),
                     COUNTER_COLUMNS.join(", "),

@@ -100,7 +100,7 @@ pub(crate) fn place_beside(path: &Path, what: &str) -> PathBuf {
 /// Checks that an existing file at `place`, which the user did not name, belongs to the table at `out`.
 pub(crate) fn check_beside(out: &Path, place: &Path) -> Result<(), TableError> {
     let (shown, out_shown) = (place.display(), out.display());
-    let taken = || format!("--out: {shown}, beside {out_shown}, is there already; expected another name");
+    let taken = || format!("--out: {shown}, next to {out_shown}, is there already; expected another name");
     ensure!(out.exists() || !place.exists(), TableError::Input(taken()));
     Ok(())
 }

@@ -170,7 +170,7 @@ impl OutputFolder {
             let (root, by) = (self.root.display(), by.unwrap_or("an unnamed one"));
             return Err(CommandError::input(format!(
                 "{root} was written by another build of haversack ({by}) than this ({THIS_BUILD}), whose results may \
-                 differ; expected that build, or --overwrite, which begins anew"
+                 differ; expected that build, or --overwrite, which starts over"
             )));
         }
         Ok(*resume && !is_other)

@@ -121,7 +121,7 @@ pub(crate) fn work_on<J: Job>(
     let path = folder.path(J::LOG);
     let out = options.out.display();
     if path.is_file() && !resume && !job.has_results(&folder) {
-        note(&format!("{out} holds an unfinished {}, which begins anew; --resume goes on", J::NAME));
+        note(&format!("{out} has an unfinished {}, which starts over; --resume continues it", J::NAME));
     }
     let log = Log::open(path, &whose.of, resume)?;
     if resume && job.is_finished(&folder, &log)? {

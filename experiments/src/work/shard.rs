@@ -160,7 +160,7 @@ impl Identity {
         let outputs = outputs_of(folder);
         let is_cut_off = !outputs.is_empty() && !outputs.iter().any(|name| name.ends_with(".parquet"));
         if is_cut_off || folder.is_dir() && !path.exists() {
-            let message = "this shard has not come to its end; its command again, with --resume, goes on";
+            let message = "this shard is not finished; its command with --resume continues it";
             return Err(CommandError::input(format!("{}: {message}", folder.display())));
         }
         Self::read(&path)

@@ -37,7 +37,7 @@ fn ctrl_c_ends_a_sweep_between_runs_and_it_goes_on() {
     let output = interrupted(folder.path(), &line, || written() >= 3);
     let message = refusal(&output, 130);
     assert!(message.contains("error: stopped after ") && message.contains(" of 80 runs; "), "{message}");
-    assert!(message.contains("`haversack sweep spec.toml --out out --resume` goes on"), "{message}");
+    assert!(message.contains("`haversack sweep spec.toml --out out --resume` continues"), "{message}");
     assert!(output.stdout.is_empty() && part.exists());
     sweep(folder.path(), "--out out --resume");
     same(&folder, "whole", "out");
@@ -58,7 +58,7 @@ fn ctrl_c_ends_a_reproduction_between_artefacts_and_it_goes_on() {
     let output = interrupted(top.path(), &line, || first.exists());
     let message = refusal(&output, 130);
     assert!(message.contains("error: stopped after ") && message.contains(" of 3 artefacts; "), "{message}");
-    let command = "`haversack reproduce sage/figure2 daf/table3 sage/section5 --out out --resume` goes on";
+    let command = "`haversack reproduce sage/figure2 daf/table3 sage/section5 --out out --resume` continues";
     assert!(message.contains(command) && !top.path().join("out/cells.csv").exists(), "{message}");
     call("--out out --resume");
     let files = |name: &str| crate::reproduce::tree(&top.path().join(name));
@@ -90,7 +90,7 @@ fn a_full_disk_ends_a_sweep_and_it_goes_on() {
     let output = within_blocks(folder.path(), 20, "sweep spec.toml --out out");
     let message = refusal(&output, 1);
     assert!(message.contains("rows.part: ") && message.contains("; stopped after "), "{message}");
-    assert!(message.contains(" of 80 runs; `haversack sweep spec.toml --out out --resume` goes on"), "{message}");
+    assert!(message.contains(" of 80 runs; `haversack sweep spec.toml --out out --resume` continues"), "{message}");
     sweep(folder.path(), "--out out --resume");
     same(&folder, "whole", "out");
 
@@ -113,7 +113,7 @@ fn a_full_disk_ends_a_reproduction_and_it_goes_on() {
     // The picture of daf/table3 does not fit in four blocks of at most 1 KiB.
     let message = refusal(&within_blocks(top.path(), 4, &format!("{line} --out out")), 1);
     assert!(message.contains("cannot write out/") && message.contains("; stopped after "), "{message}");
-    assert!(message.contains("`haversack reproduce sage/section5 daf/table3 --out out --resume` goes on"), "{message}");
+    assert!(message.contains("reproduce sage/section5 daf/table3 --out out --resume` continues"), "{message}");
     assert_eq!(call("--out out --resume").status.code(), Some(0));
     let files = |name: &str| crate::reproduce::tree(&top.path().join(name));
     assert_eq!(files("whole"), files("out"));

@@ -103,7 +103,7 @@ const IDLE: [(&str, &str, &str); 9] = [
     ("--policy mnn-fp32-gpu --cores big:1", "cores", "trains on the GPU"),
     ("--policy mnn-fp32-gpu --frequency 1.81GHz", "frequency", "no operating point"),
     ("--policy mnn-fp32 --cores little:4 --frequency 1.2GHz", "frequency", "the nearest are"),
-    ("--policy sage --trainer-adj 900", "trainer-adj", "no low-memory killer"),
+    ("--policy sage --trainer-adj 900", "trainer-adj", "the low-memory killer needs"),
 ];
 
 #[test]

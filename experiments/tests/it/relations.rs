@@ -45,7 +45,7 @@ fn time(line: &str) -> (Option<f64>, String) {
 fn broken(relation: &str, less: &str, more: &str, times: f64) -> Option<String> {
     let (Some(before), _) = time(less) else { return None };
     let (after, said) = time(more);
-    let holds = after.is_some_and(|after| after <= before * times) || said.contains("int8 is no faster");
+    let holds = after.is_some_and(|after| after <= before * times) || said.contains("int8 is not faster");
     let is_known = EXCEPTIONS.iter().any(|(of, word, _)| *of == relation && less.contains(word));
     (!holds && !is_known).then(|| format!("{relation}: {before} s with {less}, but {after:?} with {more}"))
 }

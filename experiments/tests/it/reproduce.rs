@@ -306,7 +306,7 @@ fn what_was_made_otherwise_is_refused_or_deleted() {
     let refused = reproduce(&options(out.path(), &["sage/figure13"], 1), &[TABLE, DRAWN, PLAIN]).unwrap_err();
     assert_eq!(refused.exit_code(), 2);
     let message = refused.to_string();
-    assert!(message.contains("holds sage/table1 of another build") && message.contains("--overwrite"), "{message}");
+    assert!(message.contains("has sage/table1 of another build") && message.contains("--overwrite"), "{message}");
     assert_eq!(tree(out.path()), before);
     // Requested again, it is recomputed, and the matching ones stay.
     let mut wanted = options(out.path(), &["sage/figure13"], 1);

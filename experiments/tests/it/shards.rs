@@ -38,7 +38,7 @@ fn killed_and_merged(within: &Path, line: &str, is_under_way: impl Fn(&Path) -> 
     let merge = ["merge", "first", "second", "--out", "whole"];
     let message = refusal(&call_in(within, &merge), 2);
     assert!(
-        message.contains("second: this shard has not come to its end; its command again, with --resume"),
+        message.contains("second: this shard is not finished; its command with --resume continues it"),
         "{message}"
     );
     assert!(!within.join("whole").exists());

@@ -47,5 +47,5 @@ fn what_cannot_be_shown_says_why() {
     assert!(wrong(&["r"]).contains("r holds the results of 'reproduce'; expected the folder of a sweep"));
     fs::remove_file(folder.path().join("out/results.parquet")).unwrap();
     fs::write(folder.path().join("out/rows.part"), "").unwrap();
-    assert!(wrong(&["out"]).contains("out holds an unfinished sweep"));
+    assert!(wrong(&["out"]).contains("out has an unfinished sweep"));
 }

@@ -244,7 +244,7 @@ fn other_tables_are_told_apart() {
     let frame = polars::prelude::df!("user" => ["a"], "time_s" => [1.0], "package" => ["b"], "ajd" => [0]).unwrap();
     haversack_reports::frame::write_parquet(&folder.path().join("x.parquet"), &frame).unwrap();
     let message = refusal(&call_in(folder.path(), &["trace", "stats", "x.parquet"]), 2);
-    assert!(message.contains("there is no adj; did you mean 'ajd'?"), "{message}");
+    assert!(message.contains("it lacks adj; did you mean 'ajd'?"), "{message}");
     let frame =
         polars::prelude::df!("user" => ["a"], "time_s" => [-1.0], "counter" => ["b"], "value" => [0.0]).unwrap();
     haversack_reports::frame::write_parquet(&folder.path().join("y.parquet"), &frame).unwrap();

@@ -223,7 +223,7 @@ fn a_sweep_runs_all_users_those_that_match_or_a_sample() {
         assert!(!message.contains("device: missing"), "{users}: {message}");
     }
     fs::write(folder.path().join("none.toml"), "device = \"galaxy-s22\"\nmodel = \"lenet5\"\nusers = \"*\"\n").unwrap();
-    assert!(refusal(&run(folder.path(), "sweep none.toml --out none"), 2).contains("there is no trace of users"));
+    assert!(refusal(&run(folder.path(), "sweep none.toml --out none"), 2).contains("a trace of users is missing"));
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn a_training_that_was_cut_off_goes_on_to_the_same_bytes() {
     let line = ["train", "spec.toml", "--out", "out", "--jobs", "1"];
     let output = interrupted(folder.path(), &line, begun);
     let message = refusal(&output, 130);
-    assert!(message.contains("of 32 epochs; `haversack train spec.toml --out out --resume` goes on"), "{message}");
+    assert!(message.contains("of 32 epochs; `haversack train spec.toml --out out --resume` continues"), "{message}");
     // Killed some time later.
     let more = size();
     let mut child = command(folder.path(), &["train", "spec.toml", "--out", "out", "--jobs", "2", "--resume"]);

@@ -144,7 +144,7 @@ def _into(
     if out is not None:
         return kind(Path(out), call(Path(out)))
     if resume:
-        raise InputError("resume: expected the folder to go on in as out=")
+        raise InputError("resume: expected the folder to continue in as out=")
     folder = Path(tempfile.mkdtemp(prefix="haversack-"))
     try:
         results = kind(folder, call(folder))

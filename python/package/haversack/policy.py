@@ -68,7 +68,7 @@ def written(policy: Any) -> Written:
         meant = [] if method in HOOKS or method.startswith("_") else difflib.get_close_matches(method, HOOKS, 1, 0.8)
         if meant and meant[0] not in own and callable(getattr(type(policy), method)):
             name, hooks = type(policy).__name__, ", ".join(HOOKS)
-            raise InputError(f"policy: {name}.{method} is no hook; did you mean '{meant[0]}'?; hooks are {hooks}")
+            raise InputError(f"policy: {name}.{method} is not a hook; did you mean '{meant[0]}'?; hooks are {hooks}")
     return Written(policy, str(getattr(policy, "name", type(policy).__name__)), own)
 
 

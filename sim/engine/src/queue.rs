@@ -17,7 +17,7 @@ pub struct EventHandle(Key);
 #[non_exhaustive]
 pub enum ScheduleError {
     /// The time has passed. The queue is unchanged.
-    #[error("an event at {time} cannot be scheduled: the clock stands at {now}")]
+    #[error("an event at {time} cannot be scheduled: the clock is at {now}")]
     Past {
         /// The requested time.
         time: Nanos,

@@ -59,7 +59,7 @@ pub struct Cancelled<T, R> {
 #[non_exhaustive]
 pub enum ResourceError {
     /// The time has passed.
-    #[error("the clock of the resource stands at {clock}, later than {now}")]
+    #[error("the clock of the resource is at {clock}, later than {now}")]
     Past {
         /// The requested time.
         now: Nanos,
@@ -75,10 +75,10 @@ pub enum ResourceError {
         due: Nanos,
     },
     /// A capacity that is negative, infinite, not a number or above 4·10¹⁵ B/s.
-    #[error("{0} is no capacity: expected a rate from 0 B/s to 4e15 B/s")]
+    #[error("{0} is not a capacity: expected a rate from 0 B/s to 4e15 B/s")]
     Capacity(BytesPerSecond),
     /// A cap that is not a number, or below 10⁻³ B/s.
-    #[error("{0} is no cap for a flow: expected a rate of at least 1e-3 B/s")]
+    #[error("{0} is not a cap for a flow: expected a rate of at least 1e-3 B/s")]
     Cap(BytesPerSecond),
 }
 

@@ -84,7 +84,7 @@ impl<T> Slots<T> {
     #[cold]
     #[inline(never)]
     fn grow(&mut self, value: T) -> Key {
-        assert!(self.slots.len() < NONE as usize, "more than 2^32 - 1 values are held at once");
+        assert!(self.slots.len() < NONE as usize, "more than 2^32 - 1 values are stored at once");
         let key = Key { slot: self.slots.len() as u32, generation: 0 };
         self.slots.push(Slot::Full { generation: 0, value });
         key

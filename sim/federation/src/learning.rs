@@ -114,7 +114,7 @@ pub enum LearningError {
         found: usize,
     },
     /// The loss has become NaN or infinite.
-    #[error("the loss of client {client} is no finite number after {steps} steps; a lower learning rate may help")]
+    #[error("the loss of client {client} is not a finite number after {steps} steps; a lower learning rate may help")]
     Diverged {
         /// The client.
         client: u32,

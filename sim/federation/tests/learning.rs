@@ -279,10 +279,10 @@ fn what_nothing_can_be_trained_with_is_refused() {
     assert_eq!(refused(LocalSgd { momentum: 1.0, ..HOW }), "`momentum` is 1, expected a number from 0 to below 1");
     assert_eq!(refused(LocalSgd { decay: -1.0, ..HOW }), "`weight_decay` is -1, expected a number from 0");
     let diverged = refused(LocalSgd { epochs: 50, rate: 1e38, ..HOW });
-    assert!(diverged.starts_with("the loss of client 0 is no finite number after"), "{diverged}");
+    assert!(diverged.starts_with("the loss of client 0 is not a finite number after"), "{diverged}");
     // The loss of the only step is finite, but the weights after it are not.
     let left = refused(LocalSgd { steps: Some(1), batch: 1, rate: f32::MAX, ..HOW });
-    assert!(left.starts_with("the loss of client 0 is no finite number after 1 steps"), "{left}");
+    assert!(left.starts_with("the loss of client 0 is not a finite number after 1 steps"), "{left}");
     let fewer = stand_in.train(&weights[1..], &samples, &HOW, turn(1, 0, 0), None).unwrap_err().to_string();
     assert_eq!(fewer, "610 weights were expected, there are 609");
     assert!(Labels::Dirichlet { alpha: 0.0 }.check().is_err() && Synthetic::new(-1.0, 0.0).is_err());

@@ -217,7 +217,7 @@ impl Plan {
             return refuse(format!("{elements} elements are more than any memory holds"));
         }
         if statistics.is_empty() {
-            return refuse("no statistics are asked for".to_owned());
+            return refuse("no statistics are requested".to_owned());
         }
         machine.blocks_per_unit(NAME, self.threads, Bytes::ZERO)?;
         if !self.threads.is_power_of_two() {

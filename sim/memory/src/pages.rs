@@ -81,12 +81,12 @@ pub enum PageError {
         budget: Bytes,
     },
     /// Requantising in place cannot increase the size.
-    #[error("activation {id} is placed with {held} and cannot grow to {wanted}")]
+    #[error("activation {id} is placed with {placed} and cannot grow to {wanted}")]
     Grows {
         /// The id.
         id: u32,
         /// Its size.
-        held: Bytes,
+        placed: Bytes,
         /// The requested size.
         wanted: Bytes,
     },

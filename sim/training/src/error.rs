@@ -39,7 +39,7 @@ pub enum RunError {
         nodes: usize,
     },
     /// The policy requested an illegal action.
-    #[error("the policy asked to {action}, which is not possible: {reason}")]
+    #[error("the policy tried to {action}, which is not possible: {reason}")]
     IllegalAction {
         /// The requested action.
         action: String,
@@ -110,7 +110,7 @@ pub enum RunError {
         layer: String,
     },
     /// An iteration without a time.
-    #[error("an iteration takes {0}, which is no time: a constant of the device or the stack is out of all proportion")]
+    #[error("an iteration takes {0}: a constant of the device or the stack is out of all proportion")]
     NoTime(Nanos),
     /// An empty mini-batch.
     #[error("a mini-batch has at least one sample")]
@@ -162,7 +162,7 @@ impl Stop {
             Self::Killed(kill) => RunError::Killed { iteration: 0, times: 1, kill, track: None },
             Self::Restart(samples) => RunError::IllegalAction {
                 action: format!("shrink the micro-batch to {samples}"),
-                reason: "no micro-batch is under way",
+                reason: "no micro-batch is in progress",
             },
         }
     }

@@ -89,7 +89,7 @@ impl Lmkd {
     fn size(&mut self, text: &str, context: &mut ImportContext<'_>) -> Result<()> {
         let Some(time) = self.unsized_at.take() else { return Ok(()) };
         let size = text.split_once(FREES).and_then(|(_, behind)| behind.split_once("kB")?.0.trim().parse::<u32>().ok());
-        let Some(size) = size else { return context.wrong("size", "to free so many kB", text) };
+        let Some(size) = size else { return context.wrong("size", "to free a number of kB", text) };
         let value = f64::from(size) * f64::from(KILOBYTES);
         context.counter(CounterRow { user: &self.owner, time, counter: "lmkd/task_size", value })
     }

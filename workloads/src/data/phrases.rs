@@ -1,7 +1,7 @@
 //! `phrases`: generated sequences of tokens whose class depends on the order of the tokens.
 //!
 //! Every phrase states two facts, spread over fillers without meaning. *Who acts*: a name of one group and a name of
-//! the other; the first acts. *What the speaker thinks*: a word of praise or of blame, reversed by a negation before
+//! the other; the first acts. *The speaker's judgement*: a word of praise or of blame, reversed by a negation before
 //! it; a negation after it changes nothing. The class combines the group that acts with the judgement, good or bad:
 //! four classes. The tokens without their order do not determine it.
 //!

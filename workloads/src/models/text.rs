@@ -33,7 +33,7 @@ pub(super) fn build(n: &mut Network, text: &str, input: &[u64], classes: u64, wi
     let steps = steps.map_err(|error| WorkloadError::Refused(format!("network {text}: {error:#}")))?;
     let mut builder = Builder { n, input, latest: 0, named: HashMap::new() };
     steps.lines().map(str::trim).filter(|line| !line.is_empty()).try_for_each(|line| {
-        let wrong = || WorkloadError::Refused(format!("network {text}: `{line}` is no step of a network"));
+        let wrong = || WorkloadError::Refused(format!("network {text}: `{line}` is not a step of a network"));
         builder.step(&Step::of(line)).ok_or_else(wrong)?
     })
 }
@@ -257,9 +257,9 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_step_and_a_macro_that_fails_are_named() {
-        assert!(refusal("'input\nconvolve c channels=8'").ends_with("`convolve c channels=8` is no step of a network"));
-        assert!(refusal("'input\nadaptive_average_pool p'").contains("`adaptive_average_pool p` is no step"));
-        assert!(refusal("'use nothing'").contains("`use nothing` is no step"));
+        assert!(refusal("'input\nconvolve c channels=8'").ends_with("channels=8` is not a step of a network"));
+        assert!(refusal("'input\nadaptive_average_pool p'").contains("`adaptive_average_pool p` is not a step"));
+        assert!(refusal("'use nothing'").contains("`use nothing` is not a step"));
         assert!(refusal("resnet18()").contains("resnet18"), "{}", refusal("resnet18()"));
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Branch {
 impl Branch {
     /// The fault that stops the walk at `node` and requests its branch; the condition is `known` or assumed to be true.
     pub(super) fn of(node: &OnnxNode, known: Option<bool>) -> Fault {
-        let assumed = format!("the condition of '{}' hangs on the samples: it is taken as true", node.name);
+        let assumed = format!("the condition of '{}' depends on the samples: it is taken as true", node.name);
         let assumed = known.is_none().then_some(assumed);
         let output = node.outputs.first().cloned().unwrap_or_default();
         let branch = Self { output, taken: known.unwrap_or(true), assumed };

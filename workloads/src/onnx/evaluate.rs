@@ -124,7 +124,7 @@ pub(super) fn range(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item
 
 /// `Cast`: another kind of element; a value is unchanged, as networks here are fp32 throughout.
 pub(super) fn cast(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let to = i32::try_from(node.required_int("to")?).map_err(|_| Fault::new("attribute 'to' is no element type"))?;
+    let to = i32::try_from(node.required_int("to")?).map_err(|_| Fault::new("attribute 'to' is an unknown type"))?;
     let kind = Kind::of(to)?;
     Ok(match importer.item(node, 0)? {
         Item::Constant(mut constant) => {

@@ -225,12 +225,12 @@ impl Graph {
         for node in &self.nodes {
             if let Some(name) = node.inputs.iter().find(|name| !name.is_empty() && !known.contains(name.as_str())) {
                 let what =
-                    format!("reads '{name}', which nobody makes; expected an input, an initialiser or an output");
+                    format!("reads '{name}', which no node makes; expected an input, an initialiser or an output");
                 return Err(Fault::new(what).at(node));
             }
         }
         let Some(name) = self.outputs.iter().find(|name| !known.contains(name.as_str())) else { return Ok(()) };
-        Err(Fault::new(format!("nobody makes the output '{name}'; expected a node that does")))
+        Err(Fault::new(format!("no node makes the output '{name}'; expected a node that does")))
     }
 
     /// Keeps the outputs called `names`, or all of them if the list is empty.
@@ -238,7 +238,7 @@ impl Graph {
         if let Some(name) = names.iter().find(|name| !self.outputs.contains(name)) {
             let near = hint(name, self.outputs.iter().map(String::as_str));
             let known = self.outputs.join(", ");
-            return Err(Fault::new(format!("there is no output '{name}'; expected one of {known}{near}")));
+            return Err(Fault::new(format!("the network has no output '{name}'; expected one of {known}{near}")));
         }
         self.outputs.retain(|output| names.is_empty() || names.contains(output));
         Ok(())

@@ -216,7 +216,7 @@ pub(super) fn unsupported(operator: &str, supported: &[&str]) -> Fault {
         }
     };
     Fault::new(format!(
-        "the operator '{operator}' is not supported{near}; to go on, {advice} (`haversack list operators` has all)"
+        "the operator '{operator}' is not supported{near}; to continue, {advice} (`haversack list operators` has all)"
     ))
 }
 

@@ -186,7 +186,7 @@ fn faults_of_tables_name_the_line() {
     assert!(with(b"text,label\n").contains("line 2: found the end of the file"));
     assert!(with(b"text,label\na,x\nb\n").contains("line 3: found 1 fields; expected 2"));
     assert!(with(b"text,label\na,x\nb,\n").contains("line 3: found no label"));
-    assert!(with(b"text,label\na,x\n\xff,y\n").contains("line 3: found bytes that are no text; expected UTF-8"));
+    assert!(with(b"text,label\na,x\n\xff,y\n").contains("line 3: found bytes that are not text; expected UTF-8"));
     assert!(with(b"text,label\na,x\n").contains("found 1 different labels; expected at least two"));
     fs::write(folder.path().join("test.csv"), "text,label\na,z\n").unwrap();
     let error = with(b"text,label\na,x\nb,y\n");

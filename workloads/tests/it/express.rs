@@ -83,7 +83,7 @@ fn every_model_is_in_an_order_of_execution() {
             let of_no_layer = node.phase == Phase::Update || node.name == "gradient";
             assert_eq!(node.origin.is_none(), of_no_layer, "{}: {}", model.id, node.name);
         }
-        assert!(written.iter().all(|&written| written), "{}: a tensor that nobody makes", model.id);
+        assert!(written.iter().all(|&written| written), "{}: a tensor that no node makes", model.id);
         let order = |phase: &Phase| [Phase::Forward, Phase::Backward, Phase::Update].iter().position(|p| p == phase);
         assert!(graph.nodes.iter().map(|node| node.phase).is_sorted_by_key(|phase| order(&phase)), "{}", model.id);
     }

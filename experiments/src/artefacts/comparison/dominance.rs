@@ -181,7 +181,8 @@ fn beside_the_fastest(duels: &[Duel], class: FidelityClass) -> String {
     let [faster, slower] = [|ratio: &f64| *ratio > 1.0 + EQUAL, |ratio: &f64| *ratio < 1.0 - EQUAL]
         .map(|holds| ratios.iter().copied().filter(holds).count());
     format!(
-        "{}, beside the fastest paper as shipped at each of {} points: faster at {faster}, slower at {slower}; by {:.1}% in the median",
+        "{}, compared with the fastest paper as shipped at each of {} points: faster at {faster}, slower at \
+         {slower}; by {:.1}% in the median",
         class.word(),
         ratios.len(),
         (median(ratios.clone()).unwrap_or(1.0) - 1.0) * 100.0

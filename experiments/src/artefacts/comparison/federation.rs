@@ -56,7 +56,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     }
     let name = |point: &Point| format!("{} at batch {}", point.policy.1, point.batch);
     let none = points.iter().filter_map(|point| Some(format!("{} ({:#})", name(point), point.course.as_ref().err()?)));
-    outcome.list("held by nobody", none);
+    outcome.list("not federated", none);
     outcome.quantity("target", "%", [target]);
     show(context, records, outcome)
 }

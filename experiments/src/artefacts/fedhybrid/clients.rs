@@ -26,7 +26,7 @@ pub(super) fn populations(context: &Context<'_>) -> Result<Outcome> {
         shares(&mut records, "divergence", name, held.iter().map(|holding| divergence(&holding.0)).collect())?;
         largest.get_or_insert((phones, asked));
     }
-    let (phones, asked) = largest.context("there is no population")?;
+    let (phones, asked) = largest.context("a population is missing")?;
     let names: Vec<String> = asked.memory_sizes().iter().map(|size| format!("{size} GB")).collect();
     let all = phones.population.phones();
     let mut numbers = Vec::new();

@@ -54,7 +54,7 @@ fn joined<'p>(context: &Context<'_>, parts: impl IntoIterator<Item = &'p str>) -
 /// The seeds of federations.
 pub(super) fn seeds(context: &Context<'_>) -> Result<Vec<u64>> {
     let declared = SEEDS.iter().find_map(|id| context.reading_number(id).ok());
-    let number = declared.context("no reading says with how many seeds a federation is held")? as u64;
+    let number = declared.context("no reading gives the number of seeds of a federation")? as u64;
     Ok(context.seeds_of(&(0..number).collect::<Vec<_>>()))
 }
 
@@ -249,7 +249,7 @@ pub(super) fn courses(context: &Context<'_>, all: &[Held]) -> Result<Records> {
                   first_words,first_duration";
     let mut places = all.iter();
     gathered(context, header, |_| {
-        let Held { cases, federation, first } = places.next().context("a federation was not held")?;
+        let Held { cases, federation, first } = places.next().context("a federation is missing")?;
         let (first, of_task) = (&all[*first].federation, shown(context, &cases[0], federation)?);
         // The time to the lower of the two highest accuracies.
         let times = federation

@@ -17,7 +17,7 @@ const BARS: [((&str, &str), u64, &str); 2] =
 fn idle(plan: &Plan) -> Result<Bytes> {
     let phone = plan.resolved.phone.as_deref().context("the run is on no phone in use")?;
     let seen = watch(AtRest::of(phone)?, phone, Nanos(1))?;
-    let seen = seen.first().context("nobody has looked at the phone")?;
+    let seen = seen.first().context("the phone was never observed")?;
     Ok(phone.memory.ram.saturating_sub(seen.available))
 }
 
@@ -222,7 +222,7 @@ fn point(context: &Context<'_>, ram: f64, share: f64, peak: Bytes, undisturbed: 
     // The resident memory must not shrink with the phone's here.
     let constants = parts.iter().map(|(name, bytes)| (*name, held(*bytes))).chain([("of", 1.0)]);
     let system_set: Settings =
-        constants.map(|(name, held)| (format!("resident.{name}"), format!("{held} GB"))).collect();
+        constants.map(|(name, size)| (format!("resident.{name}"), format!("{size} GB"))).collect();
     let device_set = Settings::from([("ram".to_owned(), format!("{ram} GiB"))]);
     let scenario = Scenario { device_set, system_set, ..of_round(context, S22, PICTURES)? };
     let reports = if context.full {

@@ -36,7 +36,7 @@ fn seconds(record: &Record) -> f64 {
 pub(super) fn budgets(context: &Context<'_>) -> Result<Outcome> {
     let percents = context.reading_numbers("energy-budgets")?;
     let found = synthetic(context.seed, 1, LENGTH)?;
-    let trace = found.first().context("there is no trace")?;
+    let trace = found.first().context("a trace is missing")?;
     let starts = trace.starts(context.full);
     let budgets = || percents.iter().copied().map(Some);
     let wanted = POLICIES.into_iter().flat_map(|policy| budgets().map(move |percent| (policy, percent)));
@@ -197,7 +197,7 @@ pub(super) fn regeneration(context: &Context<'_>) -> Result<Outcome> {
     outcome.remark(
         SHARE,
         format!(
-            "{:.1} s of sending beside {:.0} s of training; in rounds of one iteration {:.0} %",
+            "{:.1} s of sending and {:.0} s of training; in rounds of one iteration {:.0} %",
             traffic.seconds(PLANS),
             traffic.training(traffic.iterations),
             traffic.share(PLANS, 1)

@@ -107,7 +107,7 @@ fn plan(context: &Context<'_>) -> Result<Plan> {
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let plan = plan(context)?;
     let tensors = selected(&plan);
-    ensure!(tensors.len() == TENSORS, "{} tensors are saved, of {TENSORS} that were asked for", tensors.len());
+    ensure!(tensors.len() == TENSORS, "{} tensors are saved; {TENSORS} are needed", tensors.len());
     let mut outcome = Outcome::default();
     let products: Vec<&Candidate> = tensors.iter().filter(|tensor| tensor.product).collect();
     for (technique, name) in TECHNIQUES.into_iter().enumerate() {

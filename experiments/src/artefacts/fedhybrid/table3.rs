@@ -96,7 +96,7 @@ pub(super) fn table(context: &Context<'_>) -> Result<Outcome> {
                   dropped_percent,table,place,far,stand_in,way,at_chance,differences,from,found,random_takes";
     let mut places = all.iter().enumerate();
     let records = gathered(context, header, |_| {
-        let (place, held) = places.next().context("a federation was not held")?;
+        let (place, held) = places.next().context("a federation is missing")?;
         let (Held { cases, federation: own, first }, [task, method]) = (held, held.ids());
         let beside = Beside { first: &all[*first].federation, own };
         let (speedups, is_first) = (beside.speedups(), place == *first);

@@ -79,7 +79,7 @@ pub(super) fn sessions(context: &Context<'_>) -> Result<Outcome> {
     let of_users = numbers(&stated.conditions).first().copied();
     let of_users = of_users.with_context(|| format!("`{MEAN}` does not say of how many users"))?;
     let nearest = of_the_nearest(&means, of_users as f64 / 100.0);
-    let (mean, nearest) = nearest.context("nobody looked at a phone")?;
+    let (mean, nearest) = nearest.context("no user has a session")?;
     let ends = two_numbers(&within.metric)?;
     let seconds = |s: u64| Nanos::from_seconds(s as f64);
     let share = found.sessions_within(seconds(ends[0]), seconds(ends[1])).0 * 100.0;
@@ -154,7 +154,7 @@ pub(super) fn apps(context: &Context<'_>) -> Result<Outcome> {
     let mut behind: Vec<usize> = sessions.map(|session| session.background).collect();
     behind.sort_unstable();
     let (Some(&least), Some(&most)) = (behind.first(), behind.last()) else {
-        bail!("nobody looked at a phone");
+        bail!("no user has a session");
     };
     // The smallest number that is not exceeded in a tenth, or in nine tenths, of all sessions.
     let tenth = |tenths: usize| behind[(behind.len() * tenths).div_ceil(10).saturating_sub(1)];
@@ -283,7 +283,7 @@ pub(super) fn with_evening(path: &Path, count: usize) -> Result<Vec<String>> {
             break;
         }
     }
-    ensure!(!found.is_empty(), "{}: nobody's trace has an evening", path.display());
+    ensure!(!found.is_empty(), "{}: no user's trace has an evening", path.display());
     Ok(found)
 }
 
@@ -293,7 +293,7 @@ pub(super) fn with_evening(path: &Path, count: usize) -> Result<Vec<String>> {
 /// As [`with_evening`].
 pub(super) fn first_evening(path: &Path, model: &UsageModel, seed: u64, length: Nanos) -> Result<AppTimeline> {
     let users = with_evening(path, 1)?;
-    let user = users.first().context("nobody has an evening")?;
+    let user = users.first().context("no user has an evening")?;
     let apps = UserApps::read(&Reader::open(path)?, path, user)?;
     let (start, _) = beginning(&apps, &TraceFrom::Evening, length, seed, model).map_err(anyhow::Error::msg)?;
     Ok(apps.timeline(model, seed, start, length))

@@ -111,7 +111,7 @@ fn federation(context: &Context<'_>, id: &str, method: &str, seeds: &[u64]) -> R
 
 /// The cost of rounds of the paper's network.
 fn timed(context: &Context<'_>, subject: &str, method: &str) -> Result<Arc<Course>> {
-    federation(context, subject, method, &[context.seed])?.pop().context("no federation was held")
+    federation(context, subject, method, &[context.seed])?.pop().context("a federation is missing")
 }
 
 /// The accuracy of the server's weights after rounds of the stand-in's federation.
@@ -198,8 +198,8 @@ fn published(outcome: &mut Outcome, kind: &str, clock: &str) -> Result<()> {
 }
 
 const PLACE: &str = "mandheling/rescaling";
-const ABOUT: &str = "Accuracy in fp32, in integers with every scale factor taken anew in every batch, and with self-adaptive \
-                     rescaling, and the differences with the same seed";
+const ABOUT: &str = "Accuracy in fp32, in integers with every scale factor computed again in every batch, and with \
+                     self-adaptive rescaling, and the differences with the same seed";
 
 /// A method, the one that it is compared with, and the display name.
 const COMPARED: [(&str, &str, &str); 2] =

@@ -66,7 +66,7 @@ impl<'a> BitReader<'a> {
         if self.bytes.is_empty() && self.held == 0 {
             Ok(())
         } else {
-            Err(CodecError::damaged("the section of extra bits", "it goes on after the last"))
+            Err(CodecError::damaged("the section of extra bits", "it continues after the last"))
         }
     }
 }

@@ -219,7 +219,7 @@ fn misses(symbols: &[u8], extras: &mut BitReader<'_>, misses: &mut [i32]) -> Res
     if u32::from(largest) >= DIRECT {
         for (&symbol, miss) in symbols.iter().zip(misses).filter(|(symbol, _)| u32::from(**symbol) >= DIRECT) {
             if symbol > LAST {
-                return Err(CodecError::damaged("a frame", "it holds a symbol that stands for nothing"));
+                return Err(CodecError::damaged("a frame", "it has a symbol without a meaning"));
             }
             let bits = u32::from(symbol) - DIRECT + DIRECT_BITS;
             *miss = unfold(1 << (bits - 1) | extras.take(bits - 1)?);

@@ -138,7 +138,7 @@ impl Record {
                 let (step, exact) = (reader.f32()?, reader.u32()?);
                 Ok(Self::Predicted { step, exact, edge: if kind == 4 { Some(reader.u8()?) } else { None } })
             }
-            _ => Err(reader.damaged("a channel is held in no known way")),
+            _ => Err(reader.damaged("a channel is stored in an unknown way")),
         }
     }
 }
@@ -191,6 +191,6 @@ impl<'a> Reader<'a> {
 
     /// Fails unless everything has been read.
     pub(super) fn finish(&self) -> Result<(), CodecError> {
-        if self.bytes.is_empty() { Ok(()) } else { Err(self.damaged("it goes on after its end")) }
+        if self.bytes.is_empty() { Ok(()) } else { Err(self.damaged("it continues after its end")) }
     }
 }

@@ -137,7 +137,7 @@ impl PageArena {
     pub fn shrink(&mut self, id: u32, size: Bytes) -> Result<(), PageError> {
         let mut list = self.list(id)?;
         let held = list.size();
-        ensure!(size.0 <= held, PageError::Grows { id, held: Bytes(held), wanted: size });
+        ensure!(size.0 <= held, PageError::Grows { id, placed: Bytes(held), wanted: size });
         self.blocks.cut(&mut list, size.0);
         self.lists[id as usize] = Some(list);
         self.stored -= held - size.0;

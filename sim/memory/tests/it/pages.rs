@@ -91,7 +91,7 @@ fn requantising_in_place_gives_the_tail_back_and_keeps_the_head() {
     let mut read = [0; 19];
     store.read(0, &mut read).unwrap();
     assert_eq!(read[..], bytes[..19]);
-    let grows = PageError::Grows { id: 0, held: Bytes(19), wanted: Bytes(20) };
+    let grows = PageError::Grows { id: 0, placed: Bytes(19), wanted: Bytes(20) };
     assert_eq!(store.shrink(0, Bytes(20)), Err(grows));
     // Nothing stored: no pages, but the id is still known and can be shrunk to nothing again.
     store.shrink(0, Bytes::ZERO).unwrap();

@@ -215,7 +215,7 @@ impl<'a> Replay<'a> {
     fn update(&mut self) -> Result {
         for node in &self.graph.nodes[self.steps.len()..] {
             let (Phase::Update, [weight, gradient, states @ ..]) = (node.phase, &node.inputs[..]) else {
-                return Err(self.other_graph(format!("{} is no update of a weight", node.name)));
+                return Err(self.other_graph(format!("{} is not an update of a weight", node.name)));
             };
             self.steps.push(Step::Update { weight: *weight, gradient: *gradient, states: states.to_vec() });
         }

@@ -115,7 +115,7 @@ fn of_csv(file: &Path, error: csv::Error) -> DataError {
             format!("{len} fields"),
             format!("{expected_len}, as in the header"),
         ),
-        csv::ErrorKind::Utf8 { .. } => DataError::wrong(file, Place::Line(line), "bytes that are no text", "UTF-8"),
+        csv::ErrorKind::Utf8 { .. } => DataError::wrong(file, Place::Line(line), "bytes that are not text", "UTF-8"),
         other => DataError::wrong(file, Place::Line(line), format!("{other:?}"), "a row of separated values"),
     }
 }

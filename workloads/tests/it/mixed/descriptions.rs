@@ -49,7 +49,7 @@ fn what_is_missing_or_of_another_type_is_named() {
 #[test]
 fn an_operator_has_one_translation_that_it_can_have() {
     let (message, line) = fault("fp32 = [", "fp32 = [\"relu\", ");
-    let expected = format!("own.toml:{line}: `translation.fp32`: `relu` already stands in `translation.int8`");
+    let expected = format!("own.toml:{line}: `translation.fp32`: `relu` is already in `translation.int8`");
     assert_eq!(message, expected);
     let (message, _) = fault("absent = [", "absent = [\"max_unpool\", ");
     assert!(message.contains("did you mean `max_pool`?"), "{message}");

@@ -39,7 +39,7 @@ fn a_graph_needs_an_input_and_an_output() {
     says(&fault(&G::default().output("y")), &["the graph has no input"]);
     says(&fault(&G::default().input("x", FLOAT, &batched(&[4]))), &["the graph has no output"]);
     says(&fault(&G::default().input("x", FLOAT, &batched(&[4])).output("x")), &["no weight leads to the output 'x'"]);
-    says(&fault(&G::default().input("x", FLOAT, &batched(&[4])).output("y")), &["nobody makes the output 'y'"]);
+    says(&fault(&G::default().input("x", FLOAT, &batched(&[4])).output("y")), &["no node makes the output 'y'"]);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_cycle_is_reported_with_its_nodes() {
 #[test]
 fn an_input_that_nobody_makes_is_named() {
     let graph = image().node("Conv", &["input", "kernel"], &["scores"], &[]);
-    says(&fault(&graph), &["node 'n0' (Conv): reads 'kernel', which nobody makes"]);
+    says(&fault(&graph), &["node 'n0' (Conv): reads 'kernel', which no node makes"]);
     let twice = image().node("Conv", &["input", "k"], &["scores"], &[]).node("Relu", &["input"], &["scores"], &[]);
     says(&fault(&twice), &["node 'n1' (Relu): 'scores' exists already"]);
 }
@@ -64,15 +64,15 @@ fn an_input_that_nobody_makes_is_named() {
 #[test]
 fn an_unsupported_operator_is_named_with_its_family_and_what_to_do() {
     let graph = image().node("DeformConv", &["input", "k"], &["scores"], &[]);
-    let family = "of convolutions these are: Conv, ConvTranspose; to go on, write it in the network";
+    let family = "of convolutions these are: Conv, ConvTranspose; to continue, write it in the network";
     says(&fault(&graph), &["node 'n0' (DeformConv): the operator 'DeformConv' is not supported", family]);
     let alone = image().node("Det", &["input"], &["scores"], &[]);
-    says(&fault(&alone), &["the operator 'Det' is not supported", "to go on, write it in the network"]);
+    says(&fault(&alone), &["the operator 'Det' is not supported", "to continue, write it in the network"]);
     // The bodies of control flow are not read, however deep.
     let control = image().node("Loop", &["input"], &["scores"], &[("body", A::Graph)]);
     says(
         &fault(&control),
-        &["the operator 'Loop' is not supported; of control flow these are: If; to go on, export by"],
+        &["the operator 'Loop' is not supported; of control flow these are: If; to continue, export by"],
     );
 }
 

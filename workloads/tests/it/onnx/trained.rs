@@ -163,7 +163,7 @@ fn the_branch_that_is_known_to_be_taken_stands_in_place_of_its_node() {
     assert_eq!((found("is_eight"), found("is_other")), (64 + 48, 64 + 24));
     let network = import(&graph("is_known"));
     assert_eq!(count(&network, 2).trainable_parameters, 64 + 48);
-    assert!(network.notes().iter().any(|note| note.contains("hangs on the samples: it is taken as true")));
+    assert!(network.notes().iter().any(|note| note.contains("depends on the samples: it is taken as true")));
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn a_loss_is_over_all_outputs_or_those_that_are_named() {
     assert_eq!(count(&read(&heads("more", "place"), &reading), 2).parameters, WEIGHTS);
     let reading = Reading { outputs: vec!["score".to_owned()], ..Reading::default() };
     let error = onnx::import_bytes("small", &heads("more", "place").file(), &reading).unwrap_err().to_string();
-    assert!(error.contains("there is no output 'score'") && error.contains("did you mean 'scores'"), "{error}");
+    assert!(error.contains("the network has no output 'score'") && error.contains("did you mean 'scores'"), "{error}");
 }
 
 #[test]

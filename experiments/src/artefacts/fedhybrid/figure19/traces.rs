@@ -87,7 +87,7 @@ pub(crate) fn synthetic(seed: u64, count: usize, length: Nanos) -> Result<Vec<Tr
         Some(Trace { user: user.clone(), apps })
     };
     let found: Vec<Trace> = users.names().iter().filter_map(trace).take(count).collect();
-    ensure!(found.len() == count, "{} of {USERS} users have such a session, of {count} asked for", found.len());
+    ensure!(found.len() == count, "{} of {USERS} users have such a session; {count} are needed", found.len());
     Ok(found)
 }
 

@@ -34,7 +34,7 @@ pub enum StoreError {
     #[error(transparent)]
     Arena(#[from] PageError),
     /// No values to store or restore.
-    #[error("nothing is held of it")]
+    #[error("nothing is stored of it")]
     NoValues,
 }
 
