@@ -52,7 +52,7 @@
     const words = parts.slice(0, parts.indexOf(panels[0])).filter((part) => part.matches("text"));
     svg.before(
       ...words.map((word) => make("p", { className: "muted", textContent: word.textContent })),
-      ...panels.map((panel) => cut([panel], "stacked")),
+      ...panels.map((panel) => cut([panel], panel.getBBox().width > 2400 ? "wide" : "stacked")),
       ...legend.filter((entry) => entry.length).map((entry) => cut(entry, "entry")),
     );
     svg.remove();
