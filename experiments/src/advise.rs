@@ -277,7 +277,7 @@ impl Advice {
 }
 
 /// How faithful gradients are, in words.
-fn gradients(results: &Results) -> String {
+pub(crate) fn gradients(results: &Results) -> String {
     let class = results.fidelity.word();
     match results.fidelity {
         FidelityClass::Stored => format!("{class}, {} bits", results.least_bits),

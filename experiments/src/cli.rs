@@ -3,6 +3,7 @@
 //! `haversack completions` and `haversack man`: what a shell completes, and the manual's pages, from the command line itself.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,10 +17,10 @@ use haversack_reports::{create_folder, write_atomically};
 
 use crate::artefacts::ARTEFACTS;
 use crate::limits::flag_beyond;
-use crate::output::{check_apart, note, print};
+use crate::output::{check_apart, note, print, say};
 use crate::{
-    CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, replay_command,
-    reproduce, sensitivity, show, simulate, sweep, trace_command, train, tune, validate, work,
+    CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, quickstart,
+    replay_command, reproduce, sensitivity, show, simulate, sweep, trace_command, train, tune, validate, work,
 };
 
 /// The command line of `haversack`.
@@ -39,6 +40,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Compares all policies for ResNet-50 on one phone, within seconds, and writes a page
+    Quickstart(quickstart::QuickstartOptions),
     /// Reproduces the papers' figures and tables, each number beside the paper's own
     Reproduce(reproduce::ReproduceOptions),
     /// Simulates one training run: time, memory, energy, and where the time went
@@ -74,25 +77,41 @@ enum Command {
     List(list::ListOptions),
     /// Says what a device, a stack, a network, a policy or a system is, and how far its numbers may be believed
     Show(show::ShowOptions),
+    /// Prints BibTeX entries of haversack and of the papers that it implements
+    #[command(after_help = "Example:\n  haversack cite > haversack.bib")]
+    Cite,
     /// Prints what completes this program's commands and flags in a shell
     Completions(CompletionsOptions),
     /// Prints this program's page of the manual, or writes the pages of all commands
     Man(ManOptions),
 }
 
-/// The command line of this process. One that is wrong ends the process with exit code 2 and what was expected; one
-/// that asks for help, with 0.
-pub fn parse() -> Arguments {
-    parsed().unwrap_or_else(|error| {
-        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-        gone(&error, &words.collect::<Vec<_>>()).unwrap_or_else(|| plainly(error)).exit()
-    })
+/// Runs a command line, whose first word is the name of the program; the exit code.
+pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
+    let words: Vec<OsString> = words.into_iter().collect();
+    match parsed(&words).map(|arguments| run(&arguments)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            let code = error.exit_code();
+            if code != 0 {
+                say("error", &error);
+            }
+            code
+        }
+        Err(error) => {
+            let line: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            let error = gone(&error, &line).unwrap_or_else(|| plainly(error));
+            // A stream that is closed is not an error.
+            let _ = error.print();
+            if error.use_stderr() { 2 } else { 0 }
+        }
+    }
 }
 
 /// # Errors
 /// What is no command line, and a number beyond its limit.
-fn parsed() -> Result<Arguments, Error> {
-    let matches = Arguments::command().try_get_matches()?;
+fn parsed(words: &[OsString]) -> Result<Arguments, Error> {
+    let matches = Arguments::command().try_get_matches_from(words)?;
     let refuse = |message| Err(Arguments::command().error(ErrorKind::ValueValidation, message));
     flag_beyond(&matches).map_or(Ok(()), refuse)?;
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut Arguments::command()))
@@ -102,11 +121,12 @@ fn parsed() -> Result<Arguments, Error> {
 ///
 /// # Errors
 /// [`CommandError`], whose exit code is the program's.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    use Command::{Federate, Reproduce, Sweep, Train};
-    let long = matches!(arguments.command, Reproduce(_) | Sweep(_) | Train(_) | Federate(_));
+fn run(arguments: &Arguments) -> Result<()> {
+    use Command::{Federate, Quickstart, Reproduce, Sweep, Train};
+    let long = matches!(arguments.command, Quickstart(_) | Reproduce(_) | Sweep(_) | Train(_) | Federate(_));
     interrupt::watch(long).map_err(CommandError::failed)?;
     match &arguments.command {
+        Command::Quickstart(options) => quickstart::run(options),
         Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS, &left_out()?),
         Command::Simulate(options) => simulate::run(options),
         Command::Advise(options) => advise::run(options),
@@ -124,6 +144,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Command::Trace(options) => trace_command::run(options),
         Command::List(options) => list::run(options),
         Command::Show(options) => show::run(options),
+        Command::Cite => print(&include_str!("../texts/cite.bib").replace("{version}", env!("CARGO_PKG_VERSION"))),
         Command::Completions(options) => completions(*options, Arguments::command()),
         Command::Man(options) => man(options, Arguments::command()),
     }

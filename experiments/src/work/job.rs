@@ -33,6 +33,11 @@ pub(crate) trait Job: Sync {
     /// Whether one part follows the other, each with all threads, and says itself when its input is right.
     const IN_TURN: bool = false;
 
+    /// All that this very work may write.
+    fn files(&self) -> &'static [&'static str] {
+        Self::FILES
+    }
+
     /// The files that a run that is cut off may leave behind.
     fn working(&self) -> Vec<String> {
         vec![Self::LOG.to_owned()]
@@ -115,7 +120,7 @@ pub(crate) fn work_on<J: Job>(
     options: &WorkOptions,
     command: String,
 ) -> Result<Option<J::Report>> {
-    let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite, J::FILES)?;
+    let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite, job.files())?;
     let resume = folder.goes_on(options)?;
     let path = folder.path(J::LOG);
     let out = options.out.display();

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _native
+from ._native import __version__
 from .errors import HaversackError, InputError, NoPlanError, RunError
 from .network import Network, from_torch
 from .policy import Policy, refuse, written
@@ -42,6 +43,7 @@ __all__ = [
     "RunError",
     "Sweep",
     "Training",
+    "__version__",
     "federate",
     "from_torch",
     "plan",

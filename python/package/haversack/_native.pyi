@@ -10,6 +10,9 @@ _Path = Union[str, "os.PathLike[str]"]
 # The folder, whether to go on in it, whether to overwrite what it lists, and how many parts run at once.
 _Work = Tuple[_Path, bool, bool, Optional[int]]
 
+__version__: str
+
+def main(words: Sequence[str]) -> int: ...
 def simulate(
     file: Optional[_Path],
     given: Dict[str, Any],
