@@ -277,7 +277,7 @@ impl Advice {
 }
 
 /// The fidelity of gradients as text.
-fn gradients(results: &Results) -> String {
+pub(crate) fn gradients(results: &Results) -> String {
     let class = results.fidelity.word();
     match results.fidelity {
         FidelityClass::Stored => format!("{class}, {} bits", results.least_bits),

@@ -4,6 +4,7 @@
 //! command line itself.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,10 +18,10 @@ use haversack_reports::{create_folder, write_atomically};
 
 use crate::artefacts::ARTEFACTS;
 use crate::limits::flag_beyond;
-use crate::output::{check_apart, note, print};
+use crate::output::{check_apart, note, print, say};
 use crate::{
-    CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, replay_command,
-    reproduce, sensitivity, show, simulate, sweep, trace_command, train, tune, validate, work,
+    CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, quickstart,
+    replay_command, reproduce, sensitivity, show, simulate, sweep, trace_command, train, tune, validate, work,
 };
 
 /// The command line of `haversack`.
@@ -40,6 +41,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Compare all policies for ResNet-50 on one phone, within seconds, and write a page
+    Quickstart(quickstart::QuickstartOptions),
     /// Reproduce the papers' figures and tables, and compare each number with the paper's
     Reproduce(reproduce::ReproduceOptions),
     /// Simulate one training run: time, memory, energy, and where the time goes
@@ -75,25 +78,41 @@ enum Command {
     List(list::ListOptions),
     /// Describe a device, a stack, a network, a policy or a system, and how well its numbers are supported
     Show(show::ShowOptions),
+    /// Print BibTeX entries for haversack and the papers that it implements
+    #[command(after_help = "Example:\n  haversack cite > haversack.bib")]
+    Cite,
     /// Print shell completions
     Completions(CompletionsOptions),
     /// Print the manual page, or write the pages of all commands
     Man(ManOptions),
 }
 
-/// Parses the command line of this process. A wrong one ends the process with exit code 2 and what was expected; a
-/// request for help, with 0.
-pub fn parse() -> Arguments {
-    parsed().unwrap_or_else(|error| {
-        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-        gone(&error, &words.collect::<Vec<_>>()).unwrap_or_else(|| plainly(error)).exit()
-    })
+/// Runs a command line, whose first word is the name of the program; returns the exit code.
+pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
+    let words: Vec<OsString> = words.into_iter().collect();
+    match parsed(&words).map(|arguments| run(&arguments)) {
+        Ok(Ok(())) => 0,
+        Ok(Err(error)) => {
+            let code = error.exit_code();
+            if code != 0 {
+                say("error", &error);
+            }
+            code
+        }
+        Err(error) => {
+            let line: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            let error = gone(&error, &line).unwrap_or_else(|| plainly(error));
+            // A closed stream is not an error.
+            let _ = error.print();
+            if error.use_stderr() { 2 } else { 0 }
+        }
+    }
 }
 
 /// # Errors
 /// An invalid command line, or a number beyond its limit.
-fn parsed() -> Result<Arguments, Error> {
-    let matches = Arguments::command().try_get_matches()?;
+fn parsed(words: &[OsString]) -> Result<Arguments, Error> {
+    let matches = Arguments::command().try_get_matches_from(words)?;
     let refuse = |message| Err(Arguments::command().error(ErrorKind::ValueValidation, message));
     flag_beyond(&matches).map_or(Ok(()), refuse)?;
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut Arguments::command()))
@@ -103,11 +122,12 @@ fn parsed() -> Result<Arguments, Error> {
 ///
 /// # Errors
 /// [`CommandError`], whose exit code is the program's.
-pub fn run(arguments: &Arguments) -> Result<()> {
-    use Command::{Federate, Reproduce, Sweep, Train};
-    let long = matches!(arguments.command, Reproduce(_) | Sweep(_) | Train(_) | Federate(_));
+fn run(arguments: &Arguments) -> Result<()> {
+    use Command::{Federate, Quickstart, Reproduce, Sweep, Train};
+    let long = matches!(arguments.command, Quickstart(_) | Reproduce(_) | Sweep(_) | Train(_) | Federate(_));
     interrupt::watch(long).map_err(CommandError::failed)?;
     match &arguments.command {
+        Command::Quickstart(options) => quickstart::run(options),
         Command::Reproduce(options) => reproduce::run(options, &ARTEFACTS, &left_out()?),
         Command::Simulate(options) => simulate::run(options),
         Command::Advise(options) => advise::run(options),
@@ -125,6 +145,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         Command::Trace(options) => trace_command::run(options),
         Command::List(options) => list::run(options),
         Command::Show(options) => show::run(options),
+        Command::Cite => print(&include_str!("../texts/cite.bib").replace("{version}", env!("CARGO_PKG_VERSION"))),
         Command::Completions(options) => completions(*options, Arguments::command()),
         Command::Man(options) => man(options, Arguments::command()),
     }

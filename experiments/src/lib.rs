@@ -18,7 +18,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`cli`], [`output`], [`error`] | the command line, the standard streams, exit codes |
-//! | [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`list`], [`show`], [`validate`] | a command each |
+//! | [`quickstart`], [`simulate`], [`advise`], [`sensitivity`], [`sweep`], [`train`], [`federate`], [`calibrate`], [`trace_command`], [`model_command`], [`replay_command`], [`list`], [`show`], [`validate`] | a command each |
 //! | [`compare`] | the differences between two results |
 //! | [`show_table`] | the rows of a sweep, chosen and sorted |
 //! | [`checked`] | the evidence for a device under a stack: numbers of papers, and measured sets |
@@ -72,6 +72,7 @@ pub mod output;
 pub mod papers;
 pub mod progress;
 pub mod quantities;
+pub mod quickstart;
 pub mod replay_command;
 pub mod reproduce;
 mod rows;

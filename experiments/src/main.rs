@@ -1,16 +1,7 @@
-//! The program `haversack`: reads the command line, runs the command, turns its error into an exit code.
+//! The program `haversack`: runs the command line of its process.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match haversack::cli::run(&haversack::cli::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let code = error.exit_code();
-            if code != 0 {
-                haversack::output::say("error", &error);
-            }
-            ExitCode::from(code)
-        }
-    }
+    ExitCode::from(haversack::cli::main(std::env::args_os()))
 }

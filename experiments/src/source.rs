@@ -18,6 +18,13 @@ pub enum Source {
         /// The text.
         text: String,
     },
+    /// Text that comes with a command of its own.
+    Own {
+        /// The command.
+        command: &'static str,
+        /// The text.
+        text: &'static str,
+    },
 }
 
 impl From<OsString> for Source {
@@ -34,6 +41,7 @@ impl Source {
     pub(crate) fn read(&self) -> Result<(String, String)> {
         match self {
             Self::Text { name, text } => Ok((name.clone(), text.clone())),
+            Self::Own { command, text } => Ok((format!("{command}.toml"), (*text).to_owned())),
             Self::File(path) => {
                 let file = path.display().to_string();
                 let text = std::fs::read_to_string(path)
@@ -47,6 +55,7 @@ impl Source {
     pub(crate) fn to_go_on(&self, command: &str, out: &Path, flags: &str) -> String {
         match self {
             Self::File(path) => format!("haversack {command} {} --out {}{flags} --resume", word(path), word(out)),
+            Self::Own { command, .. } => format!("haversack {command} --out {}", word(out)),
             Self::Text { .. } => format!("{command}(…, out=\"{}\", resume=True)", out.display()),
         }
     }

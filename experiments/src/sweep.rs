@@ -23,7 +23,7 @@ use clap::Args;
 use found::Found;
 use haversack_devices::ensure;
 use haversack_devices::registry::digest;
-use haversack_reports::{CsvFile, ParquetFile};
+use haversack_reports::{CsvFile, ParquetFile, Rendered, write_atomically};
 use polars::prelude::DataFrame;
 use serde_json::{Map, Value, json};
 
@@ -44,6 +44,9 @@ const CSV: &str = "results.csv";
 /// The log of finished runs.
 const LOG: &str = "rows.part";
 const FILES: &[&str] = &[RESULTS, CSV, LOG, "pareto*"];
+/// The page of a sweep that has one.
+pub(crate) const PAGE: &str = "index.html";
+const FILES_WITH_PAGE: &[&str] = &[RESULTS, CSV, LOG, "pareto*", PAGE];
 
 /// The options of `sweep`.
 #[derive(Clone, Debug, Args)]
@@ -82,6 +85,24 @@ pub fn run(options: &SweepOptions) -> Result<()> {
 /// # Errors
 /// A specification that is wrong, before anything is written; a folder that cannot be written; Ctrl-C.
 pub fn sweep(options: &SweepOptions) -> Result<String> {
+    sweep_into(options, None)
+}
+
+/// The output of a command that runs its own sweep: the front, the page, and the printed text.
+pub(crate) struct Told {
+    pub(crate) front: Rendered,
+    pub(crate) page: String,
+    pub(crate) text: String,
+}
+
+/// Tells what came of the rows.
+pub(crate) type Tell = fn(&[Row]) -> Result<Told>;
+
+/// As [`sweep`]; `tell` decides what is drawn and printed.
+///
+/// # Errors
+/// As [`sweep`], and what `tell` fails with.
+pub(crate) fn sweep_into(options: &SweepOptions, tell: Option<Tell>) -> Result<String> {
     let specification = Specification::of(&options.specification)?;
     let cache = Cache::new();
     pool(options.work.jobs)?.install(|| {
@@ -90,7 +111,7 @@ pub fn sweep(options: &SweepOptions) -> Result<String> {
             return Ok(summary::dry_run(options, &specification, unsupported));
         }
         let runs = options.shard.map_or(0..specification.runs(), |shard| shard.of(specification.runs()));
-        let sweep = Sweep { specification, cache, identity, runs, is_whole: options.shard.is_none() };
+        let sweep = Sweep { specification, cache, identity, runs, is_whole: options.shard.is_none(), tell };
         let whose = Whose { owner: sweep.identity.owner(), of: sweep.identity.to_line() };
         Ok(work_on(&sweep, &whose, &options.work, options.to_go_on())?.unwrap_or_default())
     })
@@ -116,6 +137,7 @@ struct Sweep {
     identity: Identity,
     runs: Range<u64>,
     is_whole: bool,
+    tell: Option<Tell>,
 }
 
 impl Job for Sweep {
@@ -125,6 +147,10 @@ impl Job for Sweep {
     const THINGS: &'static str = "runs";
     const LOG: &'static str = LOG;
     const FILES: &'static [&'static str] = FILES;
+
+    fn files(&self) -> &'static [&'static str] {
+        if self.tell.is_some() { FILES_WITH_PAGE } else { FILES }
+    }
 
     fn parts(&self) -> Range<u64> {
         self.runs.clone()
@@ -146,7 +172,9 @@ impl Job for Sweep {
         for group in groups(self.runs.clone()) {
             writer.push(&table::table(&log.rows(group)?, self.specification.is_on_phones())?)?;
         }
-        if interrupt::came() { Err(CommandError::Interrupted) } else { writer.finish(self.is_whole) }
+        ensure!(!interrupt::came(), CommandError::Interrupted);
+        let told = self.tell.map(|tell| tell(&log.rows(self.runs.clone())?)).transpose()?;
+        writer.finish(self.is_whole, told)
     }
 }
 
@@ -191,8 +219,12 @@ impl<'i> Writer<'i> {
     }
 
     /// Draws the fronts of a whole sweep, and writes the record and the tables; returns the summary as text.
-    fn finish(self, is_whole: bool) -> Result<String> {
-        let fronts = if is_whole { summary::draw(&self.found)? } else { Vec::new() };
+    fn finish(self, is_whole: bool, told: Option<Told>) -> Result<String> {
+        let (fronts, page) = match told {
+            Some(Told { front, page, text }) => (vec![("pareto".to_owned(), front)], Some((page, text))),
+            None if is_whole => (summary::draw(&self.found)?, None),
+            None => (Vec::new(), None),
+        };
         if let Some((parquet, csv)) = self.files {
             parquet.finish()?;
             csv.finish()?;
@@ -208,8 +240,16 @@ impl<'i> Writer<'i> {
             [(name, _)] => files += &format!(", {name}.{{svg,png}}"),
             several => files += &format!(" and {} pictures of fronts, pareto-*.{{svg,png}}", several.len()),
         }
+        let text = match page {
+            Some((page, text)) => {
+                write_atomically(&self.folder.path(PAGE), page.as_bytes())?;
+                outputs.push(PAGE.to_owned());
+                text
+            }
+            None => summary::text(&self.found, &files),
+        };
         self.folder.record(self.identity.record(), &outputs)?;
-        Ok(summary::text(&self.found, &files))
+        Ok(text)
     }
 }
 
@@ -226,7 +266,7 @@ pub fn merge(options: &MergeOptions) -> Result<()> {
     for group in groups(0..identity.runs()) {
         writer.push(&gather(&shards, &group)?)?;
     }
-    print(&writer.finish(true)?)
+    print(&writer.finish(true, None)?)
 }
 
 /// Checks that the tables of the shards contain their runs, with the same columns.

@@ -1,6 +1,8 @@
 //! The commands: the arguments of each, and its result.
 
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
+use std::panic::catch_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -158,6 +160,12 @@ pub(crate) fn reproduce(
     let found = answer(py, watched(py, AfterCtrlC::Wait, work))?;
     let failure = found.failure();
     failure.map_or(Ok(found.report), |reason| Err(error::of(py, &reason, None)))
+}
+
+/// Runs a command line, whose first word is the name of the program; returns the exit code, also of a panic.
+#[pyfunction]
+pub(crate) fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
+    py.detach(|| catch_unwind(|| haversack::cli::main(words)).unwrap_or(101))
 }
 
 /// A panic, for the test that it becomes an exception.

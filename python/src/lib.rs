@@ -29,7 +29,10 @@ mod _native {
     #[pymodule_export]
     use super::commands::fault;
     #[pymodule_export]
-    use super::commands::{federate, reproduce, simulate, sweep, train};
+    use super::commands::{federate, main, reproduce, simulate, sweep, train};
     #[pymodule_export]
     use super::memory::{Memory, Tensor};
+    #[allow(non_upper_case_globals)]
+    #[pymodule_export]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import json
 import os
 import re
 import signal
@@ -421,6 +422,65 @@ class FromTorch(unittest.TestCase):
             haversack.from_torch(self.module(), None)
         with mock.patch.dict(sys.modules, {"torch": None}), self.assertRaisesRegex(haversack.InputError, "pip install torch"):
             haversack.from_torch(self.module(), None)
+
+
+class CommandLine(unittest.TestCase):
+    """`python -m haversack`; the command that is installed calls the same function."""
+
+    LINE = ["simulate", "--device", "galaxy-s10", "--model", "lenet5", "--batch", "8", "--format", "json"]
+
+    def start(self, *words, **options):
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen([sys.executable, "-m", "haversack", *words], text=True, **{**streams, **options})
+
+    def call(self, *words):
+        process = self.start(*words)
+        out, said = process.communicate()
+        return process.returncode, out, said
+
+    def test_it_prints_the_answer_of_the_call(self):
+        code, out, said = self.call(*self.LINE)
+        run = haversack.simulate(**SMALL)
+        notes = run.pop("notes")
+        self.assertEqual((code, json.loads(out)), (0, run))
+        self.assertEqual(said, "".join(f"note: {note}\n" for note in notes))
+
+    def test_exit_codes_are_those_of_the_program(self):
+        code, out, said = self.call("--version")
+        self.assertEqual((code, out, said), (0, f"haversack {haversack.__version__}\n", ""))
+        code, out, said = self.call("simulate", "--device", "galaxy-s11")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("did you mean `galaxy-s10`", said)
+        code, out, said = self.call("simulat")
+        self.assertEqual((code, out), (2, ""))
+        self.assertIn("Usage: haversack", said)
+        code, out, said = self.call(*self.LINE, "--policy", "sage", "--memory-budget", "1KB")
+        self.assertEqual((code, out), (3, ""))
+        self.assertIn("the least memory budget that works is", said)
+
+    def test_a_closed_standard_output_is_no_error(self):
+        reads, writes = os.pipe()
+        os.close(reads)
+        process = self.start("list", "models", stdout=writes)
+        os.close(writes)
+        self.assertEqual((process.wait(), process.stderr.read()), (0, ""))
+        process.stderr.close()
+
+    def test_ctrl_c_ends_a_sweep_which_goes_on(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file, part = Path(folder) / "sweep.toml", Path(folder) / "out" / "rows.part"
+            file.write_text(
+                'device = "galaxy-s10"\nmodel = "lenet5"\npolicy = ["sage", "dga"]\n'
+                'memory_budget = { from = "60%", to = "100%", steps = 300 }\n'
+            )
+            process = self.start("sweep", "sweep.toml", "--out", "out", "--jobs", "1", cwd=folder)
+            while process.poll() is None and not (part.exists() and part.stat().st_size > 4000):
+                time.sleep(0.001)
+            process.send_signal(signal.SIGINT)
+            out, said = process.communicate()
+            self.assertEqual((process.returncode, out), (130, ""))
+            self.assertRegex(said, "error: stopped after .* of 600 runs; `haversack sweep sweep.toml --out out --resume` goes on\n$")
+            self.assertNotIn("Traceback", said)
 
 
 class Stubs(unittest.TestCase):

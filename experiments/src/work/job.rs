@@ -34,6 +34,11 @@ pub(crate) trait Job: Sync {
     /// their input is checked.
     const IN_TURN: bool = false;
 
+    /// The files that this work may write.
+    fn files(&self) -> &'static [&'static str] {
+        Self::FILES
+    }
+
     /// The files that an interrupted run may leave behind.
     fn working(&self) -> Vec<String> {
         vec![Self::LOG.to_owned()]
@@ -116,7 +121,7 @@ pub(crate) fn work_on<J: Job>(
     options: &WorkOptions,
     command: String,
 ) -> Result<Option<J::Report>> {
-    let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite, J::FILES)?;
+    let folder = OutputFolder::claim(&options.out, &whose.owner, options.overwrite, job.files())?;
     let resume = folder.goes_on(options)?;
     let path = folder.path(J::LOG);
     let out = options.out.display();

@@ -3,6 +3,7 @@
 
 mod answers;
 mod calibrate;
+mod cite;
 mod commands;
 mod compare;
 mod completions;
@@ -26,6 +27,7 @@ mod peak_memory;
 mod planned;
 mod probe;
 mod questions;
+mod quickstart;
 mod relations;
 mod reproduce;
 mod results;

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
 from . import _native
+from ._native import __version__
 from .answers import (
     Answer,
     Record,
@@ -61,6 +62,7 @@ __all__ = [
     "RunError",
     "Sweep",
     "Training",
+    "__version__",
     "advise",
     "compare",
     "devices",

@@ -10,6 +10,9 @@ _Path = Union[str, "os.PathLike[str]"]
 # The folder, whether to resume in it, whether to overwrite the files that it lists, and the number of parallel runs.
 _Work = Tuple[_Path, bool, bool, Optional[int]]
 
+__version__: str
+
+def main(words: Sequence[str]) -> int: ...
 def simulate(
     file: Optional[_Path],
     given: Dict[str, Any],
