@@ -17,10 +17,11 @@ const NAME: usize = 22;
 /// The separator between the cells of a table in a template.
 const BAR: char = '¦';
 /// The templates that others include.
-const INCLUDED: [(&str, &str); 3] = [
+const INCLUDED: [(&str, &str); 4] = [
     ("head.txt", include_str!("../texts/head.txt")),
     ("belief.txt", include_str!("../texts/belief.txt")),
     ("parameters.txt", include_str!("../texts/parameters.txt")),
+    ("traces.txt", include_str!("../texts/traces.txt")),
 ];
 
 /// The text of `template` for `answer`; if rendering fails, which is a bug in the template, the error.

@@ -5,7 +5,6 @@ mod budgets;
 mod import;
 mod options;
 mod plot;
-mod report_text;
 mod stats;
 
 use std::path::PathBuf;

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use haversack_devices::ensure;
 use haversack_reports::Part;
-use haversack_traces::import::{self, Kind, Options, Reason, Report};
+use haversack_traces::import::{self, Findings, Kind, Options, Reason, Report};
 use haversack_traces::{ImportError, Row};
 use serde_json::{Value, json};
 
 use super::options::ImportOptions;
-use super::report_text;
 use crate::output::{Format, check_apart, join, note, print, print_json};
 use crate::progress::{Amount, Progress};
+use crate::texts::text;
 use crate::trace_table::{Apps, Counters, Table, check_beside, place_beside};
 use crate::work::pool;
 use crate::{CommandError, Result};
@@ -58,7 +58,7 @@ pub(super) fn import(asked: &ImportOptions) -> Result<()> {
         note(&format!("{} files of the folders are not parts and were left alone", inputs.left));
     }
     match asked.format {
-        Format::Text => print(&report_text::text(asked.kind, &report, &tables)),
+        Format::Text => print(&to_text(asked.kind, &report, &tables)?),
         Format::Json => print_json(&to_json(asked.kind, &report, &tables)?),
     }?;
     let damaged = report.findings.get(&Reason::DamagedFile).and_then(|found| found.first.first());
@@ -113,6 +113,17 @@ fn to_json(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<Val
     let report = serde_json::to_value(report).map_err(CommandError::failed)?;
     join(&mut value, report);
     Ok(value)
+}
+
+/// The report as people read it: the JSON with the findings in words.
+fn to_text(kind: Kind, report: &Report, tables: &[(PathBuf, u64)]) -> Result<String> {
+    let mut shown = to_json(kind, report, tables)?;
+    let finding = |(reason, found): (&Reason, &Findings)| {
+        let first: Vec<String> = found.first.iter().map(ToString::to_string).collect();
+        json!({ "reason": reason.words(), "is_bad": reason.is_bad(), "count": found.count, "first": first })
+    };
+    shown["shown"] = report.findings.iter().map(finding).collect();
+    Ok(text(include_str!("../../texts/trace-import.txt"), &shown))
 }
 
 /// The files to read, in order, and those in folders that are skipped.

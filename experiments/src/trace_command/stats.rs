@@ -1,12 +1,9 @@
 //! `haversack trace stats`: a summary of a table of traces, in bounded memory.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write as _;
 use std::path::Path;
 
 use haversack_devices::{Fraction, Nanos};
-use haversack_reports::{Column, TextTable};
 use haversack_traces::import::{Coverage, Gaps, Order, Tracker};
 use haversack_traces::state::Availability;
 use haversack_traces::usage::{Session, SessionReader, SessionStatistics, UserSessions, is_sampled};
@@ -14,9 +11,8 @@ use haversack_traces::{AppRow, CounterRow, UsageModel, UtcTime};
 use serde_json::{Value, json};
 
 use super::options::{self, StatsOptions};
-use super::report_text::{IN_JSON, coverage, from_to, gaps, shares};
 use crate::output::{join, warn};
-use crate::quantities::more;
+use crate::texts::text;
 use crate::trace_table::{Holds, Reader};
 use crate::{CommandError, Result};
 
@@ -31,7 +27,8 @@ pub(super) fn stats(asked: &StatsOptions) -> Result<()> {
         Holds::Apps => of_apps(&reader, pause)?,
         Holds::Counters => of_counters(&reader)?,
     };
-    asked.format.print(|| text(path, &stats), || stats.to_json(path))
+    let answer = stats.to_json(path);
+    asked.format.print(|| text(include_str!("../../texts/trace-stats.txt"), &answer), || answer.clone())
 }
 
 /// The statistics of a table.
@@ -265,100 +262,6 @@ impl Stats {
     }
 }
 
-/// Counters that are listed; of more, only the number is given.
-const WRITTEN_OUT: usize = 60;
-
-/// The statistics as a text.
-fn text(path: &Path, stats: &Stats) -> String {
-    let Samples { rows, samples, reversals, gaps: apart, .. } = &stats.samples;
-    let mut text = format!("{}: {rows} rows, {samples} samples or events", path.display());
-    if *reversals > 0 {
-        // Writing to a text cannot fail.
-        let _ = write!(text, ", {reversals} of them earlier than the one before");
-    }
-    text.push('\n');
-    match &stats.of {
-        Of::Apps(apps) => text.push_str(&apps_text(apps)),
-        Of::Counters(counters, availability) => {
-            let number = Column::right(18);
-            let mut table = TextTable::new([Column::left(32), Column::right(10), number, number, number]);
-            table.row(["counter", "rows", "least", "mean", "most"]);
-            for (name, of) in counters.iter().take(WRITTEN_OUT) {
-                let [rows, least, most] = [of.count.to_string(), of.min.to_string(), of.max.to_string()];
-                table.row([name.clone(), rows, least, format!("{:.1}", of.mean()), most]);
-            }
-            let _ = write!(text, "\n{table}");
-            text += &more("", counters.len(), WRITTEN_OUT, IN_JSON);
-            if let Some(known) = availability {
-                let share = 100.0 * known.available.seconds() / known.covered.seconds();
-                let _ = writeln!(
-                    text,
-                    "\navailable to training, on a charger and on no mobile network: {share:.1}% of {:.1} h, in {} stretches",
-                    known.covered.seconds() / 3600.0,
-                    known.stretches
-                );
-            }
-        }
-    }
-    text + &gaps("samples or events of a user apart", apart) + &coverage(&stats.users)
-}
-
-fn apps_text(apps: &AppStats) -> String {
-    let mut text = String::new();
-    let named = |counts: &BTreeMap<&'static str, u64>| {
-        let mut counts: Vec<(String, u64)> = counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
-        counts.sort_by_key(|(_, count)| Reverse(*count));
-        counts
-    };
-    let scores: Vec<(String, u64)> = apps.adjs.iter().map(|(adj, count)| (adj.to_string(), *count)).collect();
-    for (title, counts) in [
-        ("rows by source", named(&apps.sources)),
-        ("rows by confidence", named(&apps.confidences)),
-        ("rows by oom_score_adj, the least likely to be killed first", scores),
-    ] {
-        let _ = write!(text, "\n{title}\n{}", shares(&counts));
-    }
-    if apps.of_sample[0].count() > 0 {
-        let [processes, in_front, background] = apps.of_sample.each_ref().map(|of| (of, of.mean()));
-        let rows = [("processes", processes), ("in front", in_front), ("in the background", background)];
-        let _ = write!(text, "\n{}", quantiles("a sample has", rows));
-    }
-    match &apps.sessions {
-        Some(sessions) => text.push_str(&sessions_text(sessions)),
-        None => text.push_str("\nsamples so far apart say nothing of sessions\n"),
-    }
-    text
-}
-
-fn quantiles<const N: usize>(title: &str, rows: [(&str, (&Distribution, f64)); N]) -> TextTable {
-    let mut table = TextTable::new(std::iter::once(Column::left(26)).chain([Column::right(8); 6]));
-    table.row([title, "mean", "p25", "median", "p75", "p90", "most"]);
-    for (name, (of, mean)) in rows {
-        let at = [0.25, 0.5, 0.75, 0.9, 1.0].map(|share| of.quantile(share).unwrap_or_default().to_string());
-        table.row([format!("  {name}"), format!("{mean:.1}")].into_iter().chain(at));
-    }
-    table
-}
-
-fn sessions_text(sessions: &Sessions) -> String {
-    let (count, pause) = (sessions.statistics.count(), sessions.pause.seconds());
-    let mut text = format!("\nsessions ({count}): some app in front, with pauses under {pause} s\n");
-    if sessions.statistics.cut > 0 {
-        let _ =
-            writeln!(text, "  {} of them end with their last row, because no row ends them", sessions.statistics.cut);
-    }
-    let lengths = ("length, s", (&sessions.lengths, sessions.mean_s()));
-    let behind = ("apps behind", (&sessions.background, sessions.background.mean()));
-    text += &quantiles("", [lengths, behind]).to_string();
-    text += "\nsessions by length\n";
-    text += &shares(&from_to(sessions.bins()));
-    text += "\nas FedHybrid counts them\n";
-    for (name, share) in sessions.typical() {
-        let _ = writeln!(text, "  {name:34}{:5.1}%", 100.0 * share);
-    }
-    text
-}
-
 /// Upper bounds of the bins of session lengths, in seconds.
 const BOUNDS: [u64; 8] = [15, 30, 60, 120, 240, 480, 960, 1920];
 /// Sessions that FedHybrid calls typical (section 3, figure 11), in seconds.
@@ -410,17 +313,6 @@ impl Sessions {
         bins
     }
 
-    /// The sessions that figure 11 of FedHybrid counts, in words and as a fraction.
-    pub(super) fn typical(&self) -> [(String, f64); 2] {
-        let ((low, high), (mean, tolerance)) = (TYPICAL, USUAL_MEAN);
-        let sessions = self.statistics.sessions_within(seconds(low), seconds(high));
-        let users = self.statistics.users_near(seconds(mean), tolerance);
-        let percent = 100.0 * tolerance.0;
-        [
-            (format!("sessions from {low} to {high} s"), sessions.0),
-            (format!("users with a mean of {mean} s ± {percent:.0}%"), users.0),
-        ]
-    }
 
     /// The mean length, in seconds.
     pub(super) fn mean_s(&self) -> f64 {
@@ -433,15 +325,15 @@ impl Sessions {
         if let Value::Object(lengths) = &mut lengths {
             lengths.insert("mean".to_owned(), json!(self.mean_s()));
         }
-        let [typical, usual] = self.typical();
         json!({
             "pause_s": self.pause.seconds(),
             "count": self.statistics.count(),
             "cut": self.statistics.cut,
             "length_s": lengths,
             "lengths": self.bins().into_iter().map(|(name, count)| (name, json!(count))).collect::<serde_json::Map<String, Value>>(),
-            "share_of_sessions_from_126_to_412_s": typical.1,
-            "share_of_users_with_mean_of_153_s_within_10_percent": usual.1,
+            "share_of_sessions_from_126_to_412_s": self.statistics.sessions_within(seconds(TYPICAL.0), seconds(TYPICAL.1)).0,
+            "share_of_users_with_mean_of_153_s_within_10_percent":
+                self.statistics.users_near(seconds(USUAL_MEAN.0), USUAL_MEAN.1).0,
             "background": self.background.to_json(),
             "users": self.statistics.users.iter().map(user_json).collect::<Vec<_>>(),
         })

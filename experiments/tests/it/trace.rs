@@ -320,7 +320,7 @@ fn samples_have_processes_and_no_sessions() {
     // Above 200, in order: 1, 2, 1, 2, 1, 2, 2, 2 (13 in all).
     assert_eq!(stats["background_a_sample"]["mean"], 13.0 / 8.0);
     let text = stdout(&call_in(folder.path(), &["trace", "stats", "c.parquet"]));
-    assert!(text.contains("say nothing of sessions") && text.contains("carat-process-list"), "{text}");
+    assert!(text.contains("too far apart to tell sessions") && text.contains("carat-process-list"), "{text}");
 }
 
 #[test]
