@@ -61,7 +61,7 @@ pub fn run(options: &CompareOptions) -> Result<()> {
             return Err(CommandError::input(message));
         }
     };
-    let text = || report::text(&record, rows.as_ref(), options.common);
+    let text = || report::text(options, &record, rows.as_ref());
     options.format.print(text, || report::json(options, &record, rows.as_ref()))?;
     let changes = rows.as_ref().map_or(record.number(), |rows| rows.number(options.common));
     if options.fail_on_change && changes > 0 {

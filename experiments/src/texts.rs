@@ -40,8 +40,11 @@ fn filled(template: &str, answer: &Value) -> Result<String, Error> {
     environment.add_filter("digits", three_digits);
     environment.add_filter("paragraph", |text: &str| paragraph(text, 0));
     environment.add_filter("percent", percent);
-    // As written in the file, before it was converted there and back.
-    environment.add_filter("plain", |value: f64| shortest(format!("{value:.9e}").parse().unwrap_or(value)));
+    // As written in the file, before it was converted there and back; or with fewer digits.
+    environment.add_filter("plain", |value: f64, digits: Option<usize>| {
+        let digits = digits.unwrap_or(10).saturating_sub(1);
+        shortest(format!("{value:.digits$e}").parse().unwrap_or(value))
+    });
     environment.add_filter("shortest", shortest);
     environment.add_filter("size", |bytes: u64| quantities::size(Bytes(bytes)));
     environment.add_filter("table", table);

@@ -1,14 +1,12 @@
 //! The result of a fit, as text and as JSON.
 
-use std::fmt::Write as _;
-
-use haversack_reports::{Column, TextTable};
 use serde::Serialize;
 use serde_json::{Value, json};
 use statrs::statistics::{Data, OrderStatistics};
 
-use crate::quantities::counted;
+use crate::output::join;
 use crate::scenario::Holder;
+use crate::texts::text;
 
 /// A constant before and after.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -153,85 +151,20 @@ impl Report {
 
     /// The report as text.
     pub fn text(&self) -> String {
-        let (rows, constants) = (self.rows.len(), self.constants.len());
-        let system = self.system.as_ref().map_or_else(String::new, |system| format!(" and {system}"));
-        let constants = counted(constants, "constant", "constants");
-        let mut text = format!("{} under {}{system}: {constants}, {rows} rows\n", self.device, self.stack);
-        // Writing to a text cannot fail.
-        let _ = writeln!(text, "{}\n", self.about);
-        let [number, share] = [12, 8].map(|width| Column::right(width).after(2));
-        let name = Column::left(8).fitted();
-        let mut table = TextTable::new([name, number, number, Column::left(10).after(2), Column::right(18)]);
-        table.row(["constant", "before", "fitted", "unit", "bounds"]);
-        for constant in &self.constants {
-            let Fitted { lower, upper, .. } = constant;
-            let remark = if constant.is_identified { "" } else { "  not decided by the rows: its prior" };
-            let [before, after] = [constant.before, constant.after].map(significant);
-            let (name, unit) = (constant.name.clone(), constant.unit.to_owned());
-            table.row([name, before, after, unit, format!("{lower} to {upper}"), remark.to_owned()]);
-        }
-        let _ = writeln!(text, "{table}");
-        let mut table = TextTable::new([name, number, number, share, share, share]);
-        let is_left_out = self.errors_left_out().is_some();
-        table.row(["row", "observed", "fitted", "before", "error", if is_left_out { "left out" } else { "" }]);
-        let checks = self.checks.iter().map(|row| Residual { id: format!("check: {}", row.id), ..row.clone() });
-        for row in self.rows.iter().cloned().chain(checks) {
-            let [observed, after] =
-                [row.observed, row.after].map(|value| format!("{} {}", significant(value), row.unit));
-            let left_out = row.error_left_out().map(percent).unwrap_or_default();
-            table.row([row.id.clone(), observed, after, percent(row.error_before()), percent(row.error()), left_out]);
-        }
-        text += &table.to_string();
-        let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
-        let _ = writeln!(
-            text,
-            "\nmedian error {:.1} % (before {:.1} %), worst {:.1} % (before {:.1} %), objective {:.4} (before {:.4})",
-            median * 1e2,
-            median_before * 1e2,
-            worst * 1e2,
-            worst_before * 1e2,
-            self.objective[1],
-            self.objective[0],
-        );
-        if let Some((median, worst)) = self.errors_left_out() {
-            let _ = writeln!(text, "each row left out: median error {:.1} %, worst {:.1} %", median * 1e2, worst * 1e2);
-        }
-        if !self.checks.is_empty() {
+        let of_checks = (!self.checks.is_empty()).then(|| {
             let (median, worst) = spread(self.checks.iter().map(Residual::error));
             let mean = self.checks.iter().map(|row| row.error().abs()).sum::<f64>() / self.checks.len() as f64;
-            let [median, mean, worst] = [median, mean, worst].map(|error| error * 1e2);
-            let count = counted(self.checks.len(), "row", "rows");
-            let _ = writeln!(
-                text,
-                "{count} that nothing was fitted to: median error {median:.1} %, mean {mean:.1} %, worst {worst:.1} %"
-            );
-        }
-        text
+            [median, mean, worst]
+        });
+        let mut answer = self.json();
+        join(&mut answer, json!({ "left_out": self.errors_left_out(), "of_checks": of_checks }));
+        text(include_str!("../../texts/calibrate.txt"), &answer)
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:+.1} %", share * 1e2)
-}
-
-/// Four significant digits.
-fn significant(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let decimals = (3.0 - value.abs().log10().floor()).clamp(0.0, 12.0) as usize;
-    format!("{value:.decimals$}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_shown_with_four_digits() {
-        let shown = [0.001_234_56, 0.8, 17.456, 174.0, 12345.6].map(significant);
-        assert_eq!(shown, ["0.001235", "0.8000", "17.46", "174.0", "12346"]);
-    }
 
     #[test]
     fn the_median_of_an_even_number_of_errors_lies_between_two() {

@@ -313,7 +313,6 @@ impl Sessions {
         bins
     }
 
-
     /// The mean length, in seconds.
     pub(super) fn mean_s(&self) -> f64 {
         let all = self.statistics.users.iter().flat_map(|user| &user.sessions);
