@@ -1,7 +1,7 @@
 //! Clouds of points with their Pareto fronts: what each method can reach, and what none can beat.
 
 use super::axis::Frame;
-use super::canvas::{Canvas, Pen};
+use super::canvas::{Canvas, Pen, Rect};
 use super::legend::{Entry, Key, speck};
 use super::plot::{Numbers, Plot};
 use super::style::{Look, MUTED, Styles, WHITE, mix};
@@ -42,6 +42,8 @@ pub struct Front {
     /// What no point beats, a list a kind of points: with so much of the horizontal axis, or less, none is better than so much of
     /// the vertical.
     pub bounds: Vec<Vec<(f64, f64)>>,
+    /// A band between two values of the vertical axis, and what it is.
+    pub band: Option<([f64; 2], String)>,
 }
 
 impl Front {
@@ -110,6 +112,8 @@ impl Front {
         senses(senses: Senses) => senses: senses;
         /// With the front over all clouds of each class.
         overall() => overall: true;
+        /// With a band between these values of the vertical axis, which is called so.
+        band(ends: [f64; 2], name: impl Into<String>) => band: Some((ends, name.into()));
         /// With a wall there, which is called so.
         wall(at: f64, name: impl Into<String>) => wall: Some((at, name.into()));
     }
@@ -171,6 +175,10 @@ impl Plot for Front {
     }
 
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
+        if let Some((ends, _)) = &self.band {
+            let [foot, top] = ends.map(|end| frame.y_at(end).clamp(frame.rect.top, frame.rect.bottom()));
+            canvas.fill(Rect { top, height: foot - top, ..frame.rect }, mix(MUTED, WHITE, 0.85));
+        }
         for class in self.classes().into_iter().filter(|_| self.overall) {
             let own = self.clouds.iter().filter(|cloud| cloud.class == class);
             let all: Vec<(f64, f64)> = own.flat_map(|c| c.points.iter().copied()).collect();
@@ -224,6 +232,9 @@ impl Plot for Front {
         if self.overall {
             let label = if self.classes().len() > 1 { "front of each class" } else { "front over all" };
             keys.push(Entry { key: Key::Stroke(Self::overall_pen()), label: label.into() });
+        }
+        if let Some((_, name)) = &self.band {
+            keys.push(Entry { key: Key::Stroke(Pen::new(mix(MUTED, WHITE, 0.85), 10.0)), label: name.clone() });
         }
         if !self.bounds.is_empty() {
             keys.push(Entry {

@@ -15,19 +15,6 @@ pub(crate) struct BatchCost {
     pub(crate) energy: Joules,
 }
 
-/// What of a batch is shown.
-#[derive(Clone, Copy)]
-pub(crate) struct BatchQuantity {
-    pub(crate) name: &'static str,
-    pub(crate) of: fn(BatchCost) -> f64,
-}
-
-/// What is shown of every batch.
-pub(crate) const QUANTITIES: [BatchQuantity; 2] = [
-    BatchQuantity { name: "time", of: |batch| batch.time.seconds() },
-    BatchQuantity { name: "energy", of: |batch| batch.energy.0 },
-];
-
 /// Batches that a mean is of where they differ ...
 const BATCHES: u64 = 8;
 /// ... and how far they are apart: together they span the longest period of a scale factor and more, so that each
