@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use haversack_devices::{Bytes, ConstantEntry, Nanos};
+use haversack_devices::{Bytes, ConstantEntry, Kind, Nanos};
 use haversack_reports::table::three_digits;
 use haversack_reports::{Axis, BarSeries, Bars, Column, Figure, Panel, TextTable};
 use haversack_training::{Record, RunError};
@@ -97,6 +97,27 @@ struct Moved {
 }
 
 impl Moved {
+    /// The results of `scenario` in `world` with one constant moved.
+    fn alone(
+        scenario: &Scenario,
+        world: &World,
+        holder: Holder,
+        entry: ConstantEntry,
+        by: Move,
+        cache: &Cache,
+    ) -> Self {
+        let sides = moved(&entry, by.0).map(|values| {
+            values.map(|value| {
+                // A value that makes the file contradict itself counts as not allowed.
+                let world = world.with(holder, &entry.name, value).ok()?;
+                let scenario = world.scenario(scenario);
+                let figures = Plan::new(&scenario, cache).ok().and_then(|plan| Figures::of(&plan).ok());
+                Some(Side { value, figures })
+            })
+        });
+        Self { entry, sides: sides.unwrap_or_default() }
+    }
+
     /// The largest relative change of time, energy and memory; infinite where nothing runs.
     fn largest(&self, base: Figures) -> [f64; 3] {
         let mut largest = [0.0_f64; 3];
@@ -157,6 +178,25 @@ pub fn run(options: &SensitivityOptions) -> Result<()> {
     options.format.print(|| found.to_text(), || found.to_json())
 }
 
+/// The share by which the time of an iteration may be off if each constant that is fitted or estimated may be by `by`: the root
+/// of the sum of the squares of what each moves it.
+///
+/// # Errors
+/// A scenario that is wrong, or that does not run as it is.
+pub(crate) fn uncertainty(scenario: &Scenario, by: f64, cache: &Cache) -> Result<f64> {
+    let plan = Plan::new(scenario, cache)?;
+    let base = Figures::of(&plan).map_err(|error| plan.explain_failure(error, cache))?;
+    let world = World::of(&plan.resolved, cache)?;
+    let uncertain = |kind: Kind| matches!(kind, Kind::Fitted | Kind::Estimated);
+    let entries = world.entries().into_iter().filter(|(_, entry)| uncertain(entry.kind)).collect::<Vec<_>>();
+    let moves = entries.into_par_iter().map(|(holder, entry)| {
+        let [time, ..] = Moved::alone(scenario, &world, holder, entry, Move(by), cache).largest(base);
+        if time.is_finite() { time * time } else { 0.0 }
+    });
+    // Added in the order of the constants, so that the sum has the same bits on any number of threads.
+    Ok(moves.collect::<Vec<f64>>().into_iter().sum::<f64>().sqrt())
+}
+
 impl Sensitivity {
     fn new(scenario: Scenario, plan: &Plan, base: Figures, by: Move, cache: &Cache) -> Result<Self> {
         let world = World::of(&plan.resolved, cache)?;
@@ -164,17 +204,9 @@ impl Sensitivity {
         let all = entries.len() as u64;
         let progress = Progress::new(Amount::Number("constants"), all, 0);
         let run = |(holder, entry): (Holder, ConstantEntry)| {
-            let sides = moved(&entry, by.0).map(|values| {
-                values.map(|value| {
-                    // A value that makes the file contradict itself counts as not allowed.
-                    let world = world.with(holder, &entry.name, value).ok()?;
-                    let scenario = world.scenario(&scenario);
-                    let figures = Plan::new(&scenario, cache).ok().and_then(|plan| Figures::of(&plan).ok());
-                    Some(Side { value, figures })
-                })
-            });
+            let moved = Moved::alone(&scenario, &world, holder, entry, by, cache);
             progress.inc(1);
-            Moved { entry, sides: sides.unwrap_or_default() }
+            moved
         };
         let mut runs: Vec<Moved> = entries.into_par_iter().map(run).collect();
         progress.finish();

@@ -1,9 +1,9 @@
 //! A small declarative description of a figure, and its rendering to SVG and PNG.
 //!
 //! A [`Figure`] has a title and one or more [`Panel`]s in a grid, which share one legend. A panel has two axes and one
-//! [`Chart`]: [`Lines`], [`Bars`], [`Stack`], [`Trace`] or [`Front`]. Layout, ticks, colours and markers are chosen
-//! here, so that a name has the same colour in every panel and nothing is cut or covered. A panel without data shows
-//! "no data"; a value that cannot be drawn is a [`FigureError`].
+//! [`Chart`]: [`Lines`], [`Bars`], [`Stack`], [`Trace`], [`Front`] or [`Intervals`]. Layout, ticks, colours and markers
+//! are chosen here, so that a name has the same colour in every panel and nothing is cut or covered. A panel without
+//! data shows "no data"; a value that cannot be drawn is a [`FigureError`].
 //!
 //! ```
 //! use haversack_reports::figure::{Axis, Figure, Lines, Panel, Series};
@@ -30,6 +30,7 @@ mod axis;
 mod bars;
 mod canvas;
 mod front;
+mod intervals;
 mod layout;
 mod legend;
 mod lines;
@@ -52,6 +53,7 @@ use crate::files::{FileError, write_atomically};
 pub use axis::{Axis, Scale};
 pub use bars::{BarSeries, Bars};
 pub use front::{Cloud, Front};
+pub use intervals::Intervals;
 pub use lines::{Lines, Series, Stroke};
 pub use stack::{Part, Stack};
 pub use style::{Look, Meanings};
@@ -173,6 +175,8 @@ pub enum Chart {
     Trace(Trace),
     /// Clouds of points with their Pareto fronts.
     Front(Front),
+    /// Measured values with their intervals.
+    Intervals(Intervals),
 }
 
 macro_rules! chart_from {
@@ -184,7 +188,7 @@ macro_rules! chart_from {
         }
     )*};
 }
-chart_from!(Lines, Bars, Stack, Trace, Front);
+chart_from!(Lines, Bars, Stack, Trace, Front, Intervals);
 
 impl Chart {
     fn plot(&self) -> &dyn Plot {
@@ -194,6 +198,7 @@ impl Chart {
             Self::Stack(chart) => chart,
             Self::Trace(chart) => chart,
             Self::Front(chart) => chart,
+            Self::Intervals(chart) => chart,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::papers::left_out::Errors;
 use crate::papers::reference::COMPARISON;
 use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Glance, NOT_IN_MEDIANS, Tally, Total, left_out_error};
-use crate::papers::{Account, Answer, Claim, ComparedCell, Reading, Readings, Reference, Verdict, accounts};
+use crate::papers::{Account, Answer, Claim, ComparedCell, Reading, Readings, Reference, Verdict, accounts, spelled};
 use crate::quantities::range;
 use crate::{CommandError, Result};
 
@@ -137,7 +137,7 @@ fn heading(artefact: &str) -> String {
     if ["table", "figure", "section"].contains(&word) {
         return format!("{} {number}", Reference::name(word));
     }
-    artefact.split('-').map(Reference::name).collect::<Vec<_>>().join(" ")
+    spelled(artefact).split(' ').map(Reference::name).collect::<Vec<_>>().join(" ")
 }
 
 const ALT: &str = "Every number that is judged by its error, simulated against reported, and their ratio, on logarithmic \

@@ -1,7 +1,7 @@
 //! Clouds of points with their Pareto fronts, and bounds that no method can beat.
 
 use super::axis::Frame;
-use super::canvas::{Canvas, Pen};
+use super::canvas::{Canvas, Pen, Rect};
 use super::legend::{Entry, Key, speck};
 use super::plot::{Numbers, Plot};
 use super::style::{Look, MUTED, Styles, WHITE, mix};
@@ -42,6 +42,8 @@ pub struct Front {
     /// Bounds that no point beats, one list for each kind of point: with at most the first value on the horizontal
     /// axis, no point is better than the second on the vertical.
     pub bounds: Vec<Vec<(f64, f64)>>,
+    /// A band between two values of the vertical axis, and what it is.
+    pub band: Option<([f64; 2], String)>,
 }
 
 impl Front {
@@ -111,6 +113,8 @@ impl Front {
         senses(senses: Senses) => senses: senses;
         /// With the front over all clouds of each class.
         overall() => overall: true;
+        /// With a band between these values of the vertical axis, and its name.
+        band(ends: [f64; 2], name: impl Into<String>) => band: Some((ends, name.into()));
         /// With a wall at this value and with this name.
         wall(at: f64, name: impl Into<String>) => wall: Some((at, name.into()));
     }
@@ -172,6 +176,10 @@ impl Plot for Front {
     }
 
     fn draw(&self, canvas: &Canvas, frame: &Frame<'_>, styles: &Styles<'_>) {
+        if let Some((ends, _)) = &self.band {
+            let [foot, top] = ends.map(|end| frame.y_at(end).clamp(frame.rect.top, frame.rect.bottom()));
+            canvas.fill(Rect { top, height: foot - top, ..frame.rect }, mix(MUTED, WHITE, 0.85));
+        }
         for class in self.classes().into_iter().filter(|_| self.overall) {
             let own = self.clouds.iter().filter(|cloud| cloud.class == class);
             let all: Vec<(f64, f64)> = own.flat_map(|c| c.points.iter().copied()).collect();
@@ -225,6 +233,9 @@ impl Plot for Front {
         if self.overall {
             let label = if self.classes().len() > 1 { "front of each class" } else { "front over all" };
             keys.push(Entry { key: Key::Stroke(Self::overall_pen()), label: label.into() });
+        }
+        if let Some((_, name)) = &self.band {
+            keys.push(Entry { key: Key::Stroke(Pen::new(mix(MUTED, WHITE, 0.85), 10.0)), label: name.clone() });
         }
         if !self.bounds.is_empty() {
             keys.push(Entry {

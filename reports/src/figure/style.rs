@@ -1,4 +1,9 @@
 //! Colours, marker shapes and looks: how series are distinguished, with and without colour.
+//!
+//! Policies look the same in every figure: `marks.txt` has the colour and the mark of each. Other names get theirs in
+//! the order in which they appear.
+
+use std::sync::LazyLock;
 
 use plotters::style::RGBColor;
 
@@ -62,6 +67,9 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(0xb5, 0xa8, 0x00),
 ];
 
+/// The share of a policy's colour that each further setting of it keeps.
+const SHADE: f64 = 0.72;
+
 /// A marker. There are seven, coprime to the eight colours, so that 56 pairs come before one repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
@@ -108,6 +116,32 @@ pub(super) struct Style {
     pub(super) shape: Shape,
 }
 
+/// The styles of policies, by name in small letters and digits.
+static POLICIES: LazyLock<Vec<(&str, Style)>> =
+    LazyLock::new(|| include_str!("marks.txt").lines().flat_map(listed).collect());
+
+/// The names in a line of the list with their style; of a comment none.
+fn listed(line: &'static str) -> Vec<(&'static str, Style)> {
+    let mut words = line.split_whitespace();
+    let colour = words.next().and_then(|word| u32::from_str_radix(word.trim_start_matches('#'), 16).ok());
+    let named = |word: &str| SHAPES.into_iter().find(|shape| format!("{shape:?}").eq_ignore_ascii_case(word));
+    let shape = words.next().and_then(named);
+    let Some((colour, shape)) = colour.zip(shape) else { return Vec::new() };
+    let [_, red, green, blue] = colour.to_be_bytes();
+    words.map(|name| (name, Style { colour: RGBColor(red, green, blue), shape })).collect()
+}
+
+/// The style of the policy called `name`.
+fn policy(name: &str) -> Option<Style> {
+    let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
+    POLICIES.iter().find(|(known, _)| *known == plain).map(|(_, style)| *style)
+}
+
+/// The policy of a name such as `DAF, batch 32` or `Sage (paper)`.
+fn stem(name: &str) -> &str {
+    name.split([',', '(']).next().unwrap_or(name).trim()
+}
+
 /// Names in their order of first appearance, each with its style.
 #[derive(Clone, Debug)]
 pub(super) struct Styles<'m> {
@@ -134,8 +168,20 @@ impl<'m> Styles<'m> {
     }
 
     pub(super) fn of(&self, name: &str) -> Style {
-        let index = self.names.iter().position(|n| n == name).unwrap_or(0);
-        let base = PALETTE.get(index % PALETTE.len()).copied().unwrap_or(INK);
+        if let Some(own) = policy(stem(name)) {
+            // Several settings of one policy are shades of its colour.
+            let settings = self.names.iter().filter(|other| stem(other).eq_ignore_ascii_case(stem(name)));
+            let place = settings.take_while(|other| *other != name).count();
+            return Style { colour: mix(own.colour, WHITE, 1.0 - SHADE.powi(place as i32)), ..own };
+        }
+        let policies: Vec<RGBColor> = self.names.iter().filter_map(|name| Some(policy(stem(name))?.colour)).collect();
+        let mut others = self.names.iter().filter(|other| policy(stem(other)).is_none());
+        let index = others.position(|other| other == name).unwrap_or(0);
+        // Colours of policies in the figure come last.
+        let (taken, mut palette): (Vec<RGBColor>, Vec<RGBColor>) =
+            PALETTE.into_iter().partition(|colour| policies.contains(colour));
+        palette.extend(taken);
+        let base = palette.get(index % palette.len()).copied().unwrap_or(INK);
         let shape = SHAPES.get(index % SHAPES.len()).copied().unwrap_or(Shape::Circle);
         // Each further round of the palette is darker, then lighter.
         let colour = match index / PALETTE.len() {
@@ -151,4 +197,30 @@ impl<'m> Styles<'m> {
 pub(super) fn mix(colour: RGBColor, other: RGBColor, share: f64) -> RGBColor {
     let channel = |a: u8, b: u8| (f64::from(a) * (1.0 - share) + f64::from(b) * share).round() as u8;
     RGBColor(channel(colour.0, other.0), channel(colour.1, other.1), channel(colour.2, other.2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_looks_the_same_in_every_figure_and_like_no_other() {
+        assert_eq!(POLICIES.iter().filter(|(name, _)| *name == "original").count(), 1);
+        for (place, (name, style)) in POLICIES.iter().enumerate() {
+            let alike = POLICIES[..place].iter().filter(|(_, other)| other == style);
+            // `original` has two names, and so has `fixed8`.
+            let aliases = usize::from(["nopolicy", "fixed8bits"].contains(name));
+            assert_eq!(alike.count(), aliases, "{name}");
+        }
+        let meanings = Meanings::default();
+        let mut styles = Styles::new(&meanings);
+        ["paper", "No policy", "Sage", "DAF, batch 8", "DAF, batch 16"].map(|name| styles.add(name));
+        assert_eq!(styles.of("Sage"), Style { colour: RGBColor(0, 0x72, 0xb2), shape: Shape::Circle });
+        assert_eq!(styles.of("No policy").colour, RGBColor(0x55, 0x55, 0x55));
+        // Blue, vermilion's own policy and grey are taken: another name has the next colour of the palette.
+        assert_eq!(styles.of("paper").colour, RGBColor(0x00, 0x9e, 0x73));
+        // Vermilion, and 0.72 of it in white: 255 − 0.72 · (255 − 0xd5) = 225, and so on.
+        assert_eq!(styles.of("DAF, batch 8").colour, RGBColor(0xd5, 0x5e, 0));
+        assert_eq!(styles.of("DAF, batch 16"), Style { colour: RGBColor(225, 139, 71), shape: Shape::Square });
+    }
 }

@@ -1,11 +1,18 @@
 //! The same federation with each paper's memory policy on its phones: which phones' data are reached, and
 //! how soon it learns.
 
-use super::fronts::POLICIES;
 use crate::artefacts::fedhybrid::federations::{Course, hold};
 use crate::artefacts::prelude::*;
 use crate::reproduce::Lacking;
 
+/// The policies, and for people.
+const POLICIES: [(&str, &str); 5] = [
+    ("daf", "DAF"),
+    ("sage", "Sage"),
+    ("fedhybrid", "FedHybrid"),
+    ("mandheling", "Mandheling"),
+    ("original", "no policy"),
+];
 /// The stack and the cores of all policies but Mandheling, which names its own.
 const MNN: &str = "stack = \"mnn-2\"\ncores = \"big:4\"";
 

@@ -15,19 +15,6 @@ pub(crate) struct BatchCost {
     pub(crate) energy: Joules,
 }
 
-/// A quantity of a batch that is shown.
-#[derive(Clone, Copy)]
-pub(crate) struct BatchQuantity {
-    pub(crate) name: &'static str,
-    pub(crate) of: fn(BatchCost) -> f64,
-}
-
-/// The quantities shown for every batch.
-pub(crate) const QUANTITIES: [BatchQuantity; 2] = [
-    BatchQuantity { name: "time", of: |batch| batch.time.seconds() },
-    BatchQuantity { name: "energy", of: |batch| batch.energy.0 },
-];
-
 /// Batches in a mean if they differ ...
 const BATCHES: u64 = 8;
 /// ... and the distance between them: together they span more than the longest period of a scale factor, so that each
