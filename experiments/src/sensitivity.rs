@@ -4,19 +4,19 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use haversack_devices::{Bytes, ConstantEntry, Kind, Nanos};
-use haversack_reports::table::three_digits;
-use haversack_reports::{Axis, BarSeries, Bars, Column, Figure, Panel, TextTable};
+use haversack_devices::{ConstantEntry, Kind};
+use haversack_reports::{Axis, BarSeries, Bars, Figure, Panel};
 use haversack_training::{Record, RunError};
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::checked::doubt;
-use crate::output::{Format, Plot, check_apart, note};
+use crate::output::{Format, Plot, check_apart, join, note};
 use crate::progress::{Amount, Progress};
-use crate::quantities::{self, Unit, percent};
+use crate::quantities::percent;
 use crate::scenario::{Holder, ScenarioFlags, World, moved, workload};
+use crate::texts::text;
 use crate::{Cache, Plan, Result, Scenario};
 
 /// The options of `sensitivity`.
@@ -252,69 +252,14 @@ impl Sensitivity {
     }
 
     fn to_text(&self) -> String {
-        let Figures { iteration_time_s, energy_j, peak_memory_bytes } = self.base;
-        let (scenario, time) = (&self.scenario, Nanos::from_seconds(iteration_time_s));
-        let mut text = format!(
-            "{}, batch {}, on {}, policy {}: {}, {} J, peak memory {}\n",
-            workload::called(&scenario.model),
-            scenario.batch,
-            scenario.device,
-            scenario.policy,
-            quantities::time(time),
-            three_digits(energy_j),
-            quantities::size(Bytes(peak_memory_bytes)),
-        );
-        if !self.moved.is_empty() {
-            text += &format!("\neach constant alone {} less and more\n{}", percent(self.by), self.table(time));
-        }
-        text += &format!("{} constants move nothing\n", self.unmoved);
-        text
-    }
-
-    fn table(&self, base: Nanos) -> String {
-        let unit = Unit::of_times(base);
-        let (words, numbers) = (Column::left(0).fitted(), Column::right(0).fitted().after(2));
-        let (less, more) = (format!("{} less", unit.symbol), format!("{} more", unit.symbol));
-        let columns = [words, numbers, words.after(1), words.after(2), numbers, numbers, numbers, numbers, numbers];
-        let mut table = TextTable::new(columns.into_iter().chain([words.after(2)])).indented(2);
-        table.row(["constant", "value", "unit", "kind", &less, &more, "time", "energy", "memory", "file"]);
-        for moved in &self.moved {
-            let entry = &moved.entry;
-            let [time, energy, memory] = moved.largest(self.base).map(change);
-            let kind = entry.kind.to_string();
-            table.row([
-                entry.name.as_str(),
-                &three_digits(entry.value),
-                entry.unit,
-                &kind,
-                &side(moved, 0, unit),
-                &side(moved, 1, unit),
-                &time,
-                &energy,
-                &memory,
-                &entry.file,
-            ]);
-        }
-        table.to_string()
+        let mut answer = self.to_json();
+        join(&mut answer, json!({ "model": workload::called(&self.scenario.model) }));
+        text(include_str!("../texts/sensitivity.txt"), &answer)
     }
 }
 
 /// The number of constants in the figure; more names would not fit.
 const DRAWN: usize = 12;
-
-/// The time with the constant moved to one side.
-fn side(moved: &Moved, side: usize, unit: Unit) -> String {
-    match moved.sides.get(side).and_then(Option::as_ref).map(|side| side.figures) {
-        Some(Some(figures)) => unit.number(figures.iteration_time_s * 1e9),
-        Some(None) => "does not run".to_owned(),
-        None => "out of range".to_owned(),
-    }
-}
-
-/// The largest change of a figure.
-fn change(largest: f64) -> String {
-    if largest.is_finite() { percent(largest) } else { "-".to_owned() }
-}
 
 #[cfg(test)]
 mod tests {

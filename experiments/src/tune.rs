@@ -6,13 +6,12 @@ use std::path::PathBuf;
 use clap::Args;
 use haversack_devices::Nanos;
 use haversack_policies::{Entry, registry};
-use haversack_reports::{Column, TextTable};
 use serde_json::{Value, json};
 
-use crate::output::Format;
-use crate::quantities;
+use crate::output::{Format, join};
 use crate::run::Results;
 use crate::scenario::{Fault, ScenarioFlags, workload};
+use crate::texts::text;
 use crate::{Cache, CommandError, Key, Plan, Scenario};
 
 /// The options of `tune`.
@@ -131,24 +130,9 @@ pub fn run(options: &TuneOptions) -> Result<(), CommandError> {
 
 impl Tuned {
     fn to_text(&self, entry: &Entry, scenario: &Scenario) -> String {
-        let numbers = Column::right(0).fitted().after(2);
-        let mut table = TextTable::new([Column::left(0).fitted(), numbers, numbers, Column::left(0).after(2)]);
-        table.row(["", "an iteration", "peak memory", "gradients"]);
-        for (name, results) in [("as it is shipped", &self.shipped), ("tuned", &self.tuned)] {
-            table.row(match results {
-                None => [name.to_owned(), "does not fit".to_owned(), String::new(), String::new()],
-                Some(results) => [
-                    name.to_owned(),
-                    quantities::time(Nanos::from_seconds(results.iteration_time_s)),
-                    quantities::size(haversack_devices::Bytes(results.peak_memory_bytes)),
-                    results.fidelity.word().to_owned(),
-                ],
-            });
-        }
-        let set: Vec<String> = self.set.iter().map(|(name, value)| format!("--set {name}={value}")).collect();
-        let set = if set.is_empty() { "nothing that was tried is faster".to_owned() } else { set.join(" ") };
-        let (model, batch, device) = (workload::called(&scenario.model), scenario.batch, &scenario.device);
-        format!("{} for {model}, batch {batch}, on {device}: {} runs\n{table}{set}\n", entry.id, self.tries)
+        let mut answer = self.to_json(entry, scenario);
+        join(&mut answer, json!({ "model": workload::called(&scenario.model) }));
+        text(include_str!("../texts/tune.txt"), &answer)
     }
 
     fn to_json(&self, entry: &Entry, scenario: &Scenario) -> Value {
