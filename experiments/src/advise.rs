@@ -1,24 +1,23 @@
 //! `haversack advise`: every policy for one device and one network, ranked, and why the others do not fit.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use haversack_devices::{Bytes, Nanos};
 use haversack_policies::{Entry, POLICIES};
 use haversack_reports::pareto::fair_front;
-use haversack_reports::table::three_digits;
-use haversack_reports::{Axis, BOTH_MINIMISED, Column, Figure, Front, Panel, TextTable};
+use haversack_reports::{Axis, BOTH_MINIMISED, Figure, Front, Panel};
 use haversack_training::FidelityClass;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::checked::doubt;
-use crate::output::{Format, Plot, check_apart, note};
-use crate::quantities::{self, Unit};
+use crate::output::{Format, Plot, check_apart, join, note};
+use crate::quantities;
 use crate::run::{Outcome, Results, Status};
 use crate::scenario::{BudgetReference, Cell, Fault, ScenarioFlags, size_text, workload};
+use crate::texts::text;
 use crate::{Budget, Cache, CommandError, Key, Plan, Scenario};
 
 /// The options of `advise`.
@@ -171,26 +170,15 @@ impl Advice {
     }
 
     fn to_text(&self) -> String {
-        let mut text = self.heading();
-        // Writing to a text cannot fail.
-        if self.fitting().next().is_some() {
-            let _ = write!(text, "\nthese policies fit, by {}\n{}", self.by.word(), self.table());
-            text += "* no other that fits and is as faithful is both faster and smaller\n";
-            text.extend(self.bound());
-            text += "Time, energy and memory are simulated, accuracy is not: what is not exact may cost some.\n";
-        }
-        let others = |refused: bool| self.candidates.iter().filter(move |candidate| is_other(candidate, refused));
-        for (refused, title) in [(false, "these do not"), (true, "these do not run here at all")] {
-            if others(refused).next().is_none() {
-                continue;
+        let mut answer = self.to_json();
+        join(&mut answer, json!({ "heading": self.heading(), "bound": self.bound() }));
+        if let Some(Value::Array(shown)) = answer.get_mut("candidates") {
+            for (shown, candidate) in shown.iter_mut().zip(&self.candidates) {
+                let gradients = candidate.fits().map(gradients);
+                join(shown, json!({ "why": self.why(candidate), "gradients": gradients }));
             }
-            let mut table = TextTable::new([Column::left(0).fitted(), Column::left(0).after(2)]).indented(2);
-            others(refused).for_each(|candidate| {
-                table.row([candidate.policy.id.to_owned(), self.why(candidate)]);
-            });
-            let _ = write!(text, "\n{title}\n{table}");
         }
-        text
+        text(include_str!("../texts/advise.txt"), &answer)
     }
 
     /// The lower bound on the time of any exact plan, on the stack of the fastest exact policy.
@@ -231,35 +219,7 @@ impl Advice {
             _ => String::new(),
         };
         let (model, batch, device) = (workload::called(&scenario.model), scenario.batch, &scenario.device);
-        format!("{model}{input}, batch {batch}, on {device}{within}\n")
-    }
-
-    fn table(&self) -> String {
-        let results = || self.fitting().filter_map(Candidate::fits);
-        let longest = results().map(|results| Nanos::from_seconds(results.iteration_time_s)).max().unwrap_or_default();
-        let largest = results().map(|results| results.peak_memory_bytes).max().unwrap_or_default();
-        let (times, sizes) = (Unit::of_times(longest), Unit::of_sizes(Bytes(largest)));
-        let (words, numbers) = (Column::left(0).fitted(), Column::right(0).fitted().after(2));
-        let [first, last] = [words.after(1), words.after(2)];
-        let columns = [words, first, numbers, numbers, numbers, numbers, last, last, last];
-        let mut table = TextTable::new(columns);
-        let memory = format!("peak {}", sizes.symbol);
-        table.row(["", "policy", times.symbol, "samples/s", "J", &memory, "stack", "format", "gradients"]);
-        for candidate in self.fitting() {
-            let (Some(results), Some((stack, precision))) = (candidate.fits(), &candidate.runs_as) else { continue };
-            table.row([
-                if candidate.is_best { "*" } else { "" },
-                candidate.policy.id,
-                &times.number(results.iteration_time_s * 1e9),
-                &three_digits(results.samples_per_s),
-                &three_digits(results.energy_j),
-                &sizes.number(results.peak_memory_bytes as f64),
-                stack,
-                precision,
-                &gradients(results),
-            ]);
-        }
-        table.to_string()
+        format!("{model}{input}, batch {batch}, on {device}{within}")
     }
 
     /// The reason why a policy does not fit, with the least budget at which it would.
@@ -284,12 +244,6 @@ pub(crate) fn gradients(results: &Results) -> String {
         FidelityClass::WeightsSkipped => format!("{class}, {}", results.gradients_given_up),
         _ => class.to_owned(),
     }
-}
-
-/// Whether it has no results because its scenario is unsupported (if `refused`), or for any other reason (if not).
-fn is_other(candidate: &Candidate, refused: bool) -> bool {
-    let status = candidate.outcome.status;
-    status != Status::Ok && (status == Status::Unsupported) == refused
 }
 
 /// A policy and the outcome of its run.

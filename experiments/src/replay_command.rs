@@ -6,10 +6,10 @@ use std::time::Instant;
 use clap::Args;
 use haversack_policies::{PolicyError, registry};
 use haversack_replay::{DEFAULT_OVERHEAD_LIMIT, Heuristic, Log, Outcome, Status, replay};
-use haversack_reports::{Column, TextTable};
 use serde_json::{Value, json};
 
-use crate::output::Format;
+use crate::output::{Format, join};
+use crate::texts::text;
 use crate::{CommandError, Result};
 
 /// The policy that replays logs.
@@ -60,7 +60,7 @@ pub fn run(options: &ReplayOptions) -> Result<()> {
     let start = Instant::now();
     let outcome = replay(&log, heuristic, options.memory_ratio, limit)?;
     let speed = options.timing.then(|| outcome.operators as f64 / start.elapsed().as_secs_f64().max(1e-9));
-    options.format.print(|| text(&outcome, &log, heuristic, speed), || to_json(&outcome, speed))
+    options.format.print(|| to_text(&outcome, &log, heuristic, speed), || to_json(&outcome, speed))
 }
 
 fn to_json(outcome: &Outcome, speed: Option<f64>) -> Value {
@@ -78,24 +78,15 @@ fn to_json(outcome: &Outcome, speed: Option<f64>) -> Value {
     answer
 }
 
-fn text(outcome: &Outcome, log: &Log, heuristic: Heuristic, speed: Option<f64>) -> String {
-    let Outcome { status, slowdown, clock_final, baseline_compute, baseline_memory, .. } = outcome;
-    let Outcome { peak_memory, budget, evictions, evict_hash, rematerialised_operators, operators, .. } = outcome;
-    let mut table = TextTable::new([Column::left(13)]);
-    table
-        .row([format!("{} under dtr with the heuristic {heuristic}", log.name())])
-        .row([""])
-        .row(["status".to_owned(), status.to_string()])
-        .row([
-            "slowdown".to_owned(),
-            if slowdown.is_normal() { format!("{slowdown:.4}") } else { "unknown".to_owned() },
-        ])
-        .row(["clock".to_owned(), format!("{clock_final} ns ({baseline_compute} without a budget)")])
-        .row(["memory".to_owned(), format!("{peak_memory} of a budget of {budget} ({baseline_memory} without one)")])
-        .row(["evictions".to_owned(), format!("{evictions} (digest {evict_hash:016x})")])
-        .row(["recomputed".to_owned(), format!("{rematerialised_operators} of {operators} operators")]);
-    if let Some(speed) = speed {
-        table.row(["speed".to_owned(), format!("{speed:.0} operators/s")]);
-    }
-    table.to_string()
+fn to_text(outcome: &Outcome, log: &Log, heuristic: Heuristic, speed: Option<f64>) -> String {
+    let Outcome { baseline_compute, baseline_memory, peak_memory, budget, .. } = outcome;
+    let mut answer = to_json(outcome, speed);
+    let more = json!({
+        "log": log.name(), "heuristic": heuristic.to_string(), "slowdown": Some(outcome.slowdown).filter(|slowdown| slowdown.is_normal()),
+        "baseline_compute": baseline_compute.to_string(), "baseline_memory": baseline_memory.to_string(),
+        "peak_memory": peak_memory.to_string(), "budget": budget.to_string(),
+        "rematerialised_operators": outcome.rematerialised_operators, "operators": outcome.operators,
+    });
+    join(&mut answer, more);
+    text(include_str!("../texts/replay.txt"), &answer)
 }
