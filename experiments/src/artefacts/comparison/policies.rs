@@ -365,6 +365,8 @@ mod tests {
         let readings = Readings::load(&Reference::load().unwrap()).unwrap();
         let facts = Facts { cells: &[], quantities: &outcome.quantities, declared: &|_| None };
         let figure = readings.frame("comparison", "policies").unwrap().around(outcome.panels, &facts).unwrap();
+        let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
+        assert!(readme.contains(&format!("![{}]", figure.title)), "README.md shows another finding: {}", figure.title);
         let today = figure.render().unwrap().svg;
         let command = "haversack reproduce comparison/policies --out out, then copy out/comparison/policies.{csv,svg}";
         assert!(
