@@ -414,6 +414,54 @@ class FromTorch(unittest.TestCase):
         del network
         self.assertFalse(path.exists())
 
+    def test_a_module_that_gives_objects_is_exported_by_its_scores(self):
+        class Ids:
+            shape = (1, 16)
+
+            def __len__(self):
+                return 1
+
+        class Module:
+            training, config = False, types.SimpleNamespace(use_cache=True, to_dict=dict)
+            named_buffers, state_dict = (lambda self: []), (lambda self, keep_vars: {"w1": weight, "tied": weight})
+
+            def train(self, mode=True):
+                self.training = mode
+
+            def forward(self, input_ids=None, labels=None):
+                return types.SimpleNamespace(loss=None, logits=f"scores of {input_ids}")
+
+        def export(module, positions, *, kwargs, **options):
+            asked.update(options, given=module.forward(**kwargs), cached=module.config.use_cache, positions=positions)
+            write = lambda path: Path(path).write_bytes((EXAMPLES / "network.onnx").read_bytes())  # noqa: E731
+            return types.SimpleNamespace(model=types.SimpleNamespace(graph=types.SimpleNamespace(initializers={"w1": 0})), save=write)
+
+        asked, weight, module = {}, types.SimpleNamespace(requires_grad=True), Module()
+        for sample in (Ids(), {"input_ids": Ids(), "labels": Ids()}):
+            onnxscript = types.ModuleType("onnxscript")
+            onnxscript.optimizer = types.SimpleNamespace(optimize=lambda model, input_size_limit: model)
+            with self.stub(export), mock.patch.dict(sys.modules, {"onnxscript": onnxscript}):
+                sys.modules["torch"].export = types.SimpleNamespace(Dim=str)
+                # A batch of one is doubled, since its size would be taken for a constant.
+                sys.modules["torch"].cat = lambda parts: f"{len(parts)} samples"
+                network = haversack.from_torch(module, sample)
+            self.assertEqual((asked["given"], asked["cached"], asked["dynamo"]), ("scores of 2 samples", False, True))
+            self.assertEqual((asked["dynamic_shapes"], network.batch), ({"input_ids": {0: "batch"}}, 1))
+            self.assertTrue(module.config.use_cache)
+            self.assertNotIn("forward", vars(module))
+            # Of the two names of a weight, that of the file.
+            self.assertIn(b"w1: PARAMETER target='w1'", network.path.read_bytes())
+            self.assertNotIn(b"tied", network.path.read_bytes())
+
+    def test_an_operator_that_has_no_form_is_named_with_its_line(self):
+        def export(module, samples, path, **options):
+            raise RuntimeError("Exporting the operator 'aten::fft_fft' to ONNX opset version 17 is not supported.")
+
+        with self.stub(export), self.assertRaisesRegex(
+            haversack.InputError, r"operator aten::fft_fft has no form in ONNX \(package.py, line \d+: `raise Run.*; to go on, write it"
+        ):
+            haversack.from_torch(self.module(), None)
+
     def test_what_cannot_be_exported_says_why(self):
         def export(module, samples, path, **options):
             raise RuntimeError("no such operator")

@@ -43,7 +43,10 @@ mod tests {
     fn a_name_says_how_wide_a_network_is() {
         let without: Vec<&str> =
             MODELS.iter().map(|model| model.id).filter(|id| weights(&format!("{id}@0.5")).is_none()).collect();
-        assert_eq!(without, ["densenet121", "inceptionv3", "swin-t", "gpt2-medium-lora"]);
+        assert_eq!(
+            without,
+            ["densenet121", "inceptionv3", "swin-t", "gpt2-medium-lora", "qwen2-0.5b-lora", "tinyllama-lora"]
+        );
         for id in ["lenet5", "resnet18", "mobilenetv2", "shufflenetv2", "squeezenet1-1", "vgg11-cifar-bn", "bert-small"]
         {
             let [full, one, half, least] = ["", "@1", "@0.5", "@0.0625"].map(|width| weights(&format!("{id}{width}")));

@@ -105,6 +105,11 @@ impl Network {
         self.new_value(shape, buffer, false, true)
     }
 
+    /// A frozen weight as a value of `shape`, a view of its storage.
+    pub(crate) fn frozen(&mut self, weight: ParameterId, shape: Shape) -> ValueId {
+        self.look_at(self.parameter(weight).storage, shape)
+    }
+
     /// Values of `element` bytes that are copied or computed from `from` and need no gradient: labels,
     /// positions, masks.
     pub(crate) fn computed(
@@ -176,6 +181,7 @@ impl Network {
             // Without a gradient to compute, autograd makes no node and saves nothing.
             node.saved.clear();
         }
+        node.saved.retain(|&saved| !matches!(self.storage(saved).role, Role::Parameter { .. }));
         let output = self.new_value(shape, storage, requires_grad, contiguous);
         self.nodes.push(OperatorNode { module: module.to_owned(), output, ..node });
         output

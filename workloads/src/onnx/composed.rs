@@ -68,18 +68,24 @@ pub(super) fn local_response(importer: &mut Importer<'_>, node: &OnnxNode) -> Re
     Ok(Item::Value(network.pairwise(name, x, divisor, Pairing::Quotient)?))
 }
 
-/// `RMSNormalization` over the last axis: the mean of squares, its inverse root, and two products.
+/// `RMSNormalization` over the last axis: the mean of squares, its inverse root, and two products; in ONNX Runtime's operators
+/// also of a sum, which is another output.
 pub(super) fn rms_norm(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
-    let (x, axis) = along(importer, node, 0)?;
+    let (mut x, axis) = along(importer, node, 0)?;
     let shape = importer.network.shape(x).clone();
     ensure!(axis + 1 == shape.rank(), Fault::mismatch(format!("{shape} over more than an axis"), "the last axis only"));
-    let weight = importer.input(node, 1)?;
+    let mut weight = importer.input(node, 1)?;
+    if node.operator.starts_with("Skip") {
+        x = importer.network.add(&node.name, x, weight)?;
+        importer.set(node, 3, Item::Value(x));
+        weight = importer.input(node, 2)?;
+    }
     let (network, name) = (&mut importer.network, &node.name);
     let square = network.unary(name, x, Unary::Power(2.0));
     let mean = network.mean(name, square, vec![axis], shape.with_last(1));
     let epsilon = Addend::Value(super::layers::epsilon(node));
     let safe = network.unary(name, mean, Unary::AddConstant(epsilon));
-    let inverse = network.unary(name, safe, Unary::Other(Pointwise::Reciprocal));
+    let inverse = network.unary(name, safe, Unary::Other(Pointwise::InverseRoot));
     let normal = network.mul(name, x, inverse)?;
     Ok(Item::Value(network.mul(name, normal, weight)?))
 }
@@ -101,12 +107,21 @@ fn heads(importer: &mut Importer<'_>, node: &OnnxNode, index: usize, name: &str)
     Ok(importer.network.permute(&node.name, apart, &[0, 2, 1, 3])?)
 }
 
-/// `Attention`: queries and keys, both scaled, their product, a mask, a softmax, and a product with the values, as
+/// `Attention`, or ONNX Runtime's causal `GroupQueryAttention`: queries and keys, both scaled, their product, a mask, a softmax,
+/// and a product with the values, as
 /// `scaled_dot_product_attention` runs them one by one.
 pub(super) fn attention(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
+    let grouped = node.operator == "GroupQueryAttention";
     ensure!(node.input(4).is_none(), Fault::mismatch("keys of earlier steps", "attention over one sequence"));
+    ensure!(
+        !grouped || node.int("do_rotary")? != Some(1) && node.input(1).is_some(),
+        Fault::mismatch(
+            "packed queries, or a rotation in it",
+            "queries, keys and values, and a RotaryEmbedding before it"
+        )
+    );
     let flat = importer.shaped(node, 0)?.1.rank() == 3;
-    let q = heads(importer, node, 0, "q_num_heads")?;
+    let q = heads(importer, node, 0, if grouped { "num_heads" } else { "q_num_heads" })?;
     let [mut k, mut v] = [heads(importer, node, 1, "kv_num_heads")?, heads(importer, node, 2, "kv_num_heads")?];
     let shape = importer.network.shape(q).clone();
     for shared in [&mut k, &mut v] {
@@ -137,7 +152,7 @@ pub(super) fn attention(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
             let mask = importer.value(node, &mask)?;
             importer.network.add(&node.name, scores, mask)?
         }
-        None if node.int("is_causal")?.unwrap_or(0) == 0 => scores,
+        None if !grouped && node.int("is_causal")?.unwrap_or(0) == 0 => scores,
         _ => importer.network.unary(&node.name, scores, Unary::AddConstant(Addend::Tensor)),
     };
     let network = &mut importer.network;
@@ -152,7 +167,8 @@ pub(super) fn attention(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<
     Ok(Item::Value(network.reshape(&node.name, turned, joined)?))
 }
 
-/// `RotaryEmbedding`: both halves of the features, rotated by the angles of their rows.
+/// `RotaryEmbedding`: both halves of the features, rotated by the angles of their rows. ONNX Runtime's operator has the
+/// numbers of the rows before the tables.
 pub(super) fn rotary(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Item> {
     let partial = node.int("rotary_embedding_dim")?.unwrap_or(0) != 0;
     ensure!(!partial, Fault::mismatch("a part of the features", "all features turned"));
@@ -161,9 +177,10 @@ pub(super) fn rotary(importer: &mut Importer<'_>, node: &OnnxNode) -> Result<Ite
     let shape = importer.network.shape(x).clone();
     let half = shape.last() / 2;
     let mut angles = Vec::new();
-    for index in [1, 2] {
+    let (tables, ids) = if importer.item(node, 1)?.kind() == Kind::Whole { ([2, 3], 1) } else { ([1, 2], 3) };
+    for index in tables {
         let (table, mut rows) = importer.shaped(node, index)?;
-        if let Some(ids) = importer.optional(node, 3)? {
+        if let Some(ids) = importer.optional(node, ids)? {
             rows = Shape(importer.shape(&ids).0.into_iter().chain([Dim::fixed(half)]).collect());
         }
         let mut angle = match table {

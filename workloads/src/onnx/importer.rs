@@ -333,7 +333,10 @@ impl<'a> Importer<'a> {
             Item::Weight(weight) => {
                 let parameter = self.parameter(weight)?;
                 let shape = Shape::fixed(&weight.dims);
-                Ok(self.whole_table(node, parameter, shape))
+                if self.network.parameter(parameter).trainable {
+                    return Ok(self.whole_table(node, parameter, shape));
+                }
+                Ok(self.network.frozen(parameter, shape))
             }
             Item::Constant(constant) => self.unlearned(node, &Opaque::of(constant, constant.shape())),
             Item::Opaque(opaque) => self.unlearned(node, opaque),

@@ -24,7 +24,7 @@ type Operators = &'static [(&'static [&'static str], Apply)];
 const DIFFERENTIABLE: Operators = &[
     (&["Abs"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Abs))),
     (&["Add", "Sub"], pointwise::add),
-    (&["Attention"], composed::attention),
+    (&["Attention", "GroupQueryAttention"], composed::attention),
     (&["AveragePool"], layers::average_pool),
     (&["BatchNormalization"], layers::batch_norm),
     (&["Ceil", "Floor", "Round", "Sign"], |importer, node| {
@@ -73,7 +73,7 @@ const DIFFERENTIABLE: Operators = &[
     (&["PRelu"], |importer, node| pointwise::pairwise(importer, node, Pairing::PRelu)),
     (&["Pad"], slices::pad),
     (&["Pow"], |importer, node| pointwise::pairwise(importer, node, Pairing::PowerOf)),
-    (&["RMSNormalization"], composed::rms_norm),
+    (&["RMSNormalization", "SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization"], composed::rms_norm),
     (&["Reciprocal"], |importer, node| pointwise::unary(importer, node, Unary::Other(Pointwise::Reciprocal))),
     (&["ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceProd", "ReduceSumSquare"], |importer, node| {
         further::reduce(importer, node, Some(Reducing::Norm))

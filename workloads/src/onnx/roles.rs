@@ -34,10 +34,10 @@ impl Signature {
     /// `['', 'layers.0', 'layers.0.fc', 'linear']`.
     const SCOPES: &str = "pkg.torch.onnx.name_scopes";
 
-    /// The signature among the `entries` of a file.
+    /// The signature among the `entries` of a file, the last of them where there are several.
     pub(super) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> Self {
         let mut signature = Self::default();
-        for line in entries.filter(|entry| entry.key == Self::KEY).flat_map(|entry| entry.value.lines()) {
+        for line in entries.filter(|entry| entry.key == Self::KEY).last().iter().flat_map(|entry| entry.value.lines()) {
             let Some((name, rest)) = line.split_once(": ") else { continue };
             let Some((kind, target)) = rest.split_once(" target='") else { continue };
             let target = target.split('\'').next().unwrap_or_default();
@@ -57,13 +57,14 @@ impl Signature {
 
     /// Gives the parameters of the signature that `initialisers` lacks back to the `nodes` of their modules. An
     /// exporter removes them if it folds a transposition into a matrix, merges tensors with equal elements, or leaves
-    /// out a bias of zeros.
-    pub(super) fn restore(&self, nodes: &mut [NodeProto], initialisers: &mut HashMap<String, TensorProto>) {
+    /// out a bias of zeros. Further names of a tied matrix are dropped.
+    pub(super) fn restore(&mut self, nodes: &mut [NodeProto], initialisers: &mut HashMap<String, TensorProto>) {
         let lost: HashSet<&String> = self.parameters.iter().filter(|name| !initialisers.contains_key(*name)).collect();
-        let mut renamed = HashSet::new();
+        let (mut renamed, mut ties, mut run) = (HashSet::new(), HashSet::new(), HashSet::new());
         for node in nodes {
             let scopes = node.metadata_props.iter().find(|entry| entry.key == Self::SCOPES);
             let scopes: Vec<&str> = scopes.map_or("", |entry| &entry.value).split('\'').skip(1).step_by(2).collect();
+            run.extend(scopes.iter().map(|&scope| scope.to_owned()));
             let own = |leaf: &str| {
                 let of_module = |scope: &&str| format!("{scope}.{leaf}").trim_start_matches('.').to_owned();
                 let own = scopes.iter().rev().map(of_module).find(|own| self.parts.contains_key(own));
@@ -77,7 +78,10 @@ impl Signature {
                     false if is_weight(&node.op_type, index) && tensor.dims.len() > 1 => "weight",
                     false => continue,
                 };
-                if let Some(own) = own(leaf).filter(|_| !named || tables::is_flat(tensor)) {
+                let Some(own) = own(leaf) else { continue };
+                if named && !tables::is_flat(tensor) {
+                    ties.extend((tensor.dims.len() > 1).then_some(own));
+                } else {
                     let tensor = TensorProto { name: own.clone(), ..tensor.clone() };
                     initialisers.insert(own.clone(), tensor);
                     renamed.insert(std::mem::replace(read, own));
@@ -102,6 +106,18 @@ impl Signature {
         }
         let is_own = |name: &String| self.parts.contains_key(name);
         initialisers.retain(|name, _| is_own(name) || !renamed.contains(name));
+        // Modules that never run have but shared their weight, where any is tied.
+        let is_idle =
+            |name: &str| name.strip_suffix(".weight").is_some_and(|of| !run.contains(of) && !self.normalises(name));
+        let is_tie = |name: &String| ties.contains(name) || !ties.is_empty() && is_idle(name);
+        let kept = self.parameters.iter().filter(|name| initialisers.contains_key(*name) || !is_tie(name));
+        self.parameters = kept.cloned().collect();
+    }
+
+    /// Whether the parameter `name` is one of a batch normalisation.
+    fn normalises(&self, name: &str) -> bool {
+        let module = name.rsplit_once('.').map_or("", |(module, _)| module);
+        self.parts.contains_key(&format!("{module}.running_mean"))
     }
 
     /// The parameters that `graph` lacks. A matrix with a name that is not in the signature is one of them, renamed.
@@ -109,10 +125,6 @@ impl Signature {
         let absent = |name: &&String| {
             let of_program = format!("p_{}", name.replace('.', "_"));
             !graph.initialisers.contains_key(*name) && !graph.initialisers.contains_key(&of_program)
-        };
-        let normalises = |name: &str| {
-            let module = name.rsplit_once('.').map_or("", |(module, _)| module);
-            self.parts.contains_key(&format!("{module}.running_mean"))
         };
         let readers = graph.readers_by_name();
         let is_read = |&(node, index): &(usize, usize)| is_weight(&graph.nodes[node].operator, index);
@@ -123,7 +135,7 @@ impl Signature {
         let mut renamed = graph.initialisers.iter().filter(is_renamed).count();
         let mut missing: Vec<String> = self.parameters.iter().filter(absent).cloned().collect();
         missing.retain(|name| {
-            let stands_in = renamed > 0 && name.ends_with("weight") && !normalises(name);
+            let stands_in = renamed > 0 && name.ends_with("weight") && !self.normalises(name);
             renamed -= usize::from(stands_in);
             !stands_in
         });
@@ -140,7 +152,9 @@ pub(super) fn is_weight(operator: &str, index: usize) -> bool {
         | "LayerNormalization"
         | "GroupNormalization"
         | "InstanceNormalization"
-        | "RMSNormalization" => (1..=2).contains(&index),
+        | "RMSNormalization"
+        | "SimplifiedLayerNormalization"
+        | "SkipSimplifiedLayerNormalization" => (1..=2).contains(&index),
         "LSTM" | "GRU" | "RNN" | "PRelu" => index > 0,
         "Gather" => index == 0,
         "Gemm" | "MatMul" | "Einsum" | "WeightNorm" => true,

@@ -30,6 +30,8 @@ pub enum Pointwise {
     Sqrt,
     /// 1/x.
     Reciprocal,
+    /// 1/√x.
+    InverseRoot,
     /// The magnitude.
     Abs,
     /// The sine, and the cosine.
@@ -41,7 +43,7 @@ pub enum Pointwise {
 impl Pointwise {
     /// Whether its derivative is computed from its output; otherwise from its input (PyTorch 2.6, `derivatives.yaml`).
     pub(crate) const fn saves_output(self) -> bool {
-        matches!(self, Self::Exp | Self::Sqrt | Self::Reciprocal)
+        matches!(self, Self::Exp | Self::Sqrt | Self::Reciprocal | Self::InverseRoot)
     }
 
     /// Whether its derivative needs nothing.

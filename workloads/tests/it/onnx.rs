@@ -90,6 +90,28 @@ fn every_file_is_counted_as_pytorch_counts_it() {
     }
 }
 
+/// Hugging Face's classes as `haversack.from_torch` exports them, weights left out, with the counts of PyTorch: `numel` of all
+/// parameters and of those with `requires_grad`, and `torch.utils.flop_counter` of forward. The file names the versions.
+#[test]
+fn language_models_have_the_weights_and_operations_that_pytorch_counts() {
+    let text = std::fs::read_to_string(path("huggingface").with_extension("csv")).unwrap();
+    let rows: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).skip(1).collect();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        let cells: Vec<&str> = row.split(',').collect();
+        let [batch, parameters, trained, flops] = [1, 2, 3, 4].map(|cell| cells[cell].parse::<u64>().unwrap());
+        let network = imported(cells[0]);
+        assert!(network.missing_parameters().is_empty(), "{row}: {:?}", network.missing_parameters());
+        let counts = count(&network, batch);
+        assert_eq!(
+            [counts.parameters, counts.trainable_parameters, counts.forward_flops],
+            [parameters, trained, flops]
+        );
+        // The batch is not a part of the file.
+        assert_eq!(count(&network, 4 * batch).forward_flops, 4 * flops, "{row}");
+    }
+}
+
 #[test]
 fn a_file_saves_what_pytorch_saves_tensor_by_tensor() {
     for (file, text) in [

@@ -112,6 +112,18 @@ fn parameters_that_an_exporter_merged_are_those_of_their_modules() {
     let network = import(&graph);
     assert_eq!(count(&network, 2).trainable_parameters, 2 * (64 + 8) + 40 + 5);
     assert_eq!(network.missing_parameters(), ["table.weight"]);
+    // A matrix that two modules read is tied; a module that never runs has a third name for it.
+    let tied = rows(|graph| {
+        let lines = ["w", "o", "e.weight", "t.weight", "shared.weight", "n.weight"]
+            .map(|name| format!("p: PARAMETER target='{name}'\n"));
+        graph
+            .values("t.weight", &[8, 8], &drawn(64))
+            .within("e")
+            .node("MatMul", &["h", "t.weight"], &["g"], &[])
+            .node("MatMul", &["g", "t.weight"], &["y"], &[])
+            .signature(&(lines.concat() + "b: BUFFER target='n.running_mean'\n"))
+    });
+    assert_eq!(import(&tied).missing_parameters(), ["n.weight"]);
     // A parameter that another module reads is unchanged, if its elements differ.
     let other = graph.values("b.bias", &[8], &drawn(8));
     assert_eq!(count(&import(&other), 2).trainable_parameters, 2 * 64 + 8 + 40 + 5);
@@ -355,6 +367,33 @@ fn operators_of_newer_sets_are_run_in_parts() {
     // Its input, an inverse root for each row, and what the gain multiplies.
     let normal = made("RMSNormalization", &[], &["g"]);
     assert_eq!(normal.saved_bytes, 384 + 384 + 48 + 384 + 32 + 8 + 384 + 340);
+    assert_eq!(made("SimplifiedLayerNormalization", &[], &["g"]), normal);
+    // The same of a sum, which is what is saved.
+    assert_eq!(made("SkipSimplifiedLayerNormalization", &[], &["h", "g"]).saved_bytes, normal.saved_bytes);
+    // Two heads of queries share the only head of keys and values, of 4 features: of keys and values there are copies; the
+    // product that makes them saves its input.
+    let shared = rows(|graph| {
+        let (heads, half) = ([("num_heads", A::I(2)), ("kv_num_heads", A::I(1))], &[8, 4][..]);
+        graph.values("p", half, &drawn(32)).node("MatMul", &["h", "p"], &["k"], &[]).node(
+            "GroupQueryAttention",
+            &["h", "k", "k"],
+            &["y"],
+            &heads,
+        )
+    });
+    let product = 2 * 12 * 8 * 4;
+    assert_eq!(counts(&shared, 2).forward_flops, attention.forward_flops + product);
+    assert_eq!(counts(&shared, 2).saved_bytes, attention.saved_bytes + 384);
+    // Tables of half of the features for 6 rows, which are looked up by number: two halves times two tables.
+    let turned = rows(|graph| {
+        graph.ints("places", &[0, 1, 2, 3, 4, 5]).values("angles", &[6, 4], &drawn(24)).node(
+            "RotaryEmbedding",
+            &["h", "places", "angles", "angles"],
+            &["y"],
+            &[("num_heads", A::I(1))],
+        )
+    });
+    assert_eq!(counts(&turned, 2).forward_flops, 2 * 12 * 8 * (8 + 5));
     for (operator, attributes) in
         [("LRN", &[("size", A::I(3))][..]), ("LpNormalization", &[]), ("ThresholdedRelu", &[])]
     {
