@@ -91,13 +91,10 @@ enum Command {
 pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
     match parsed(&words).map(|arguments| run(&arguments)) {
-        Ok(Ok(())) => 0,
+        Ok(Ok(()) | Err(CommandError::OutputClosed)) => 0,
         Ok(Err(error)) => {
-            let code = error.exit_code();
-            if code != 0 {
-                say("error", &error);
-            }
-            code
+            say("error", &error);
+            error.exit_code()
         }
         Err(error) => {
             let line: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();

@@ -2,15 +2,12 @@
 //! states the finding.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use clap::Args;
 use haversack_devices::Bytes;
-use haversack_reports::figure::Meanings;
 use haversack_reports::page::{Drawn, RunPage, RunSection};
 use haversack_reports::table::three_digits;
-use haversack_reports::{Axis, Figure, Front, Look, Panel};
-use haversack_training::FidelityClass;
+use haversack_reports::{Axis, Figure, Front, Look, Panel, write_atomically};
 use indexmap::IndexSet;
 
 use crate::advise::gradients;
@@ -20,29 +17,24 @@ use crate::quantities::{cut, size};
 use crate::run::{Results, Status};
 use crate::scenario::Cell;
 use crate::source::Source;
-use crate::sweep::{PAGE, Row, SweepOptions, Told, is_unfinished, sweep_into};
-use crate::work::WorkOptions;
+use crate::sweep::{PAGE, Row, SweepOptions, Told, sweep_into};
+use crate::work::{OutputFolder, WorkOptions};
 use crate::{CommandError, Result};
 
 /// Where the page of `quickstart` goes.
 #[derive(Clone, Debug, Args)]
-#[command(after_help = include_str!("../help/quickstart.txt"))]
+#[command(mut_arg("out", |out| out.default_value("quickstart")), after_help = include_str!("../help/quickstart.txt"))]
 pub struct QuickstartOptions {
-    /// Output folder
-    #[arg(long, value_name = "DIR", default_value = "quickstart")]
-    out: PathBuf,
-    /// Delete the files of another command or specification that the folder lists
-    #[arg(long)]
-    overwrite: bool,
+    #[command(flatten)]
+    work: WorkOptions,
 }
 
 /// Runs every policy and writes the page.
 ///
 /// # Errors
-/// A folder with other files or that cannot be written; a standard output that cannot be written; Ctrl-C.
+/// A folder that has other results or cannot be written; a standard output that cannot be written; Ctrl-C.
 pub fn run(options: &QuickstartOptions) -> Result<()> {
-    let QuickstartOptions { out, overwrite } = options;
-    let work = WorkOptions { out: out.clone(), overwrite: *overwrite, resume: is_unfinished(out), jobs: None };
+    let (work, out) = (options.work.clone(), &options.work.out);
     let specification = Source::Own { command: "quickstart", text: include_str!("../../examples/quickstart.toml") };
     let found = sweep_into(&SweepOptions { specification, work, shard: None, dry_run: false }, Some(tell))?;
     let next = include_str!("../texts/quickstart.txt").replace("{out}", &word(out));
@@ -54,29 +46,20 @@ struct Fit<'r> {
     policy: &'r str,
     stack: &'r str,
     budget: u64,
+    /// Seconds.
+    time: f64,
+    /// How faithful its gradients are.
+    class: &'static str,
     results: &'r Results,
 }
 
 impl<'r> Fit<'r> {
     fn of(row: &'r Row) -> Option<Self> {
-        let (policy, stack) = (text(row, "policy")?, text(row, "stack")?);
-        let budget = cell(row, "memory_budget_bytes")?.whole()?;
+        let (policy, stack, budget) =
+            (text(row, "policy")?, text(row, "stack")?, cell(row, "memory_budget_bytes")?.whole()?);
         let results = row.results.as_ref().filter(|_| row.status == Status::Ok)?;
-        Some(Self { policy, stack, budget, results })
-    }
-
-    fn memory(&self) -> String {
-        size(Bytes(self.results.peak_memory_bytes))
-    }
-
-    /// Seconds of an iteration.
-    fn time(&self) -> f64 {
-        self.results.iteration_time_s
-    }
-
-    /// Gigabytes and seconds.
-    fn point(&self) -> (f64, f64) {
-        (self.results.peak_memory_bytes as f64 * 1e-9, self.time())
+        let (time, class) = (results.iteration_time_s, results.fidelity.word());
+        Some(Self { policy, stack, budget, time, class, results })
     }
 }
 
@@ -88,78 +71,76 @@ fn text<'r>(row: &'r Row, name: &str) -> Option<&'r str> {
     if let Cell::Text(text) = cell(row, name)? { text.as_deref() } else { None }
 }
 
-/// The findings, the figure and the table.
-fn tell(rows: &[Row]) -> Result<Told> {
+/// Draws the figure and writes the page; the findings.
+fn tell(rows: &[Row], folder: &OutputFolder) -> Result<Told> {
     let fits: Vec<Fit<'_>> = rows.iter().filter_map(Fit::of).collect();
-    let plain = fits
-        .iter()
-        .find(|fit| fit.policy == "original")
-        .ok_or_else(|| CommandError::failed("original does not fit"))?;
-    let (one, others): (Vec<&Fit<'_>>, Vec<&Fit<'_>>) = fits.iter().partition(|fit| fit.stack == plain.stack);
-    let [title, more] = findings(plain, &one, &others).ok_or_else(|| CommandError::failed("no policy fits"))?;
-    let note = format!("ResNet-50 at batch 32 on a Galaxy S22; {} runs, of which {} fit", rows.len(), fits.len());
-    // With all memory most policies do nothing.
-    let differ: Vec<&Fit<'_>> =
-        one.into_iter().filter(|fit| fit.policy == plain.policy || fit.point() != plain.point()).collect();
-    let meanings = Meanings { solid: "exact gradients".into(), outlined: "inexact".into(), ..Meanings::default() };
-    let figure = Figure::new(&title).note(&note).meanings(meanings);
-    let figure = figure.panel(panel(&format!("one engine: {}", plain.stack), &differ));
-    let front = figure.panel(panel("engines of their own", &others)).render()?;
+    let [title, more] = findings(&fits).ok_or_else(|| CommandError::failed("no run fits its budget"))?;
+    let stack = fits.first().map_or("", |fit| fit.stack);
+    let note = format!(
+        "ResNet-50 at batch 32 on a Galaxy S22; {} of {} runs fit; open marks and dotted lines: gradients are not exact",
+        fits.len(),
+        rows.len()
+    );
+    let front = Figure::new(&title)
+        .note(&note)
+        .panel(panel(&format!("one engine: {stack}"), &fits, |fit| fit.stack == stack))
+        .panel(panel("engines of their own", &fits, |fit| fit.stack != stack))
+        .render()?;
+    front.write(&folder.path("pareto"))?;
     let (columns, table) = table(rows, &fits);
     let section = RunSection {
         title: "Seconds of an iteration within each memory budget".to_owned(),
         note: "A dash: no plan fits.".to_owned(),
-        figure: Some(Drawn { alt: format!("Time against peak memory. {title}. {more}."), svg: front.svg.clone() }),
+        figure: Some(Drawn { alt: format!("Time against peak memory. {title}. {more}."), svg: front.svg }),
         columns,
         rows: table,
         are_words: false,
     };
-    let text = format!("{title}.\n{more}.\n");
-    let page = RunPage { title, lead: vec![format!("{more}."), format!("{note}.")], sections: vec![section] };
-    Ok(Told { front, page: page.render().map_err(CommandError::failed)?, text })
+    let (found, lead) = (format!("{title}.\n{more}.\n"), vec![format!("{more}."), format!("{note}.")]);
+    let page = RunPage { title, lead, sections: vec![section] };
+    write_atomically(&folder.path(PAGE), page.render().map_err(CommandError::failed)?.as_bytes())?;
+    Ok((found, vec!["pareto.svg".to_owned(), "pareto.png".to_owned(), PAGE.to_owned()]))
 }
 
-/// Two sentences without their full stops: the least budget of any policy on the engine of `plain`, and that of exact gradients
-/// with the fastest run on another engine.
-fn findings(plain: &Fit<'_>, one: &[&Fit<'_>], others: &[&Fit<'_>]) -> Option<[String; 2]> {
-    let longer = |fit: &Fit<'_>| format!("{} times as long", three_digits(fit.time() / plain.time()));
-    let few = tightest(one.to_vec());
-    let names: Vec<String> = few.iter().map(|fit| fit.policy.to_owned()).collect();
-    let (names, fit) = (cut(&names, 3, names.len()), if names.len() == 1 { "fits" } else { "fit" });
-    let best = few.first()?;
-    let (least, all) = (size(Bytes(best.budget)), plain.memory());
-    let title = format!("Within {least} only {names} {fit}: an iteration takes {} as within {all}", longer(best));
-    let is_exact = |fit: &&&Fit<'_>| fit.results.fidelity == FidelityClass::Exact;
-    let exact = tightest(one.iter().filter(is_exact).copied().collect()).into_iter().next()?;
+/// Two sentences without their full stops: the least budget of any policy on the engine of the first run, which is the one without
+/// a policy; and that of exact gradients, with the fastest run on another engine.
+fn findings(fits: &[Fit<'_>]) -> Option<[String; 2]> {
+    let plain = fits.first()?;
+    let longer = |fit: &Fit<'_>| format!("{} times as long", three_digits(fit.time / plain.time));
+    let mut one: Vec<&Fit<'_>> = fits.iter().filter(|fit| fit.stack == plain.stack).collect();
+    one.sort_by(|a, b| a.budget.cmp(&b.budget).then(a.time.total_cmp(&b.time)));
+    let (best, exact) = (one.first()?, one.iter().find(|fit| fit.class == "exact")?);
+    let names: Vec<String> =
+        one.iter().filter(|fit| fit.budget == best.budget).map(|fit| fit.policy.to_owned()).collect();
+    let fit = if names.len() == 1 { "fits" } else { "fit" };
+    let names = if names.len() < 4 { names.join(" and ") } else { cut(&names, 2, names.len()) };
+    let (least, all) = (size(Bytes(best.budget)), size(Bytes(plain.results.peak_memory_bytes)));
+    let title =
+        format!("Within {least} only {names} {fit}: an iteration takes {} as with all memory ({all})", longer(best));
     let mut more = format!("Exact gradients need {} ({}: {})", size(Bytes(exact.budget)), exact.policy, longer(exact));
-    let fastest = others.iter().min_by(|a, b| a.time().total_cmp(&b.time()));
-    if let Some(other) = fastest.filter(|other| other.time() < plain.time()) {
-        let (policy, stack, class) = (other.policy, other.stack, other.results.fidelity.word());
-        let (time, memory) = (three_digits(other.time()), other.memory());
-        more += &format!("; {policy} on the engine {stack} takes {time} s and {memory}, with {class} gradients");
+    let others = fits.iter().filter(|fit| fit.stack != plain.stack && fit.time < plain.time);
+    if let Some(Fit { policy, time, class, results, .. }) = others.min_by(|a, b| a.time.total_cmp(&b.time)) {
+        let (time, memory) = (three_digits(*time), size(Bytes(results.peak_memory_bytes)));
+        more += &format!("; {policy}, on an engine of its own, takes {time} s and {memory}, with {class} gradients");
     }
     Some([title, more])
 }
 
-/// Of the runs that fit the least budget, the fastest first.
-fn tightest<'f>(mut fits: Vec<&'f Fit<'f>>) -> Vec<&'f Fit<'f>> {
-    fits.sort_by(|a, b| a.budget.cmp(&b.budget).then(a.time().total_cmp(&b.time())));
-    let least = fits.first().map(|fit| fit.budget);
-    fits.retain(|fit| Some(fit.budget) == least);
-    fits
-}
-
-/// Time against memory of these runs, a cloud for each policy and class of gradients.
-fn panel(title: &str, fits: &[&Fit<'_>]) -> Panel {
-    let class = |fit: &Fit<'_>| fit.results.fidelity.word();
-    let kinds: IndexSet<(&str, &str)> = fits.iter().map(|fit| (fit.policy, class(fit))).collect();
-    let mut front = Front::new().overall();
-    for kind in kinds {
-        let own = fits.iter().filter(|fit| (fit.policy, class(fit)) == kind);
-        front = front.cloud_of(kind.1, kind.0, own.map(|fit| fit.point()).collect::<Vec<_>>());
-        let look = if kind.1 == FidelityClass::Exact.word() { Look::Solid } else { Look::Outlined };
+/// Time against memory of the runs that are of `one` engine, a cloud for each policy and class of gradients.
+fn panel(title: &str, fits: &[Fit<'_>], one: impl Fn(&Fit<'_>) -> bool) -> Panel {
+    // Within all memory most policies do nothing, and their runs are those without a policy.
+    let place = |fit: &Fit<'_>| (fit.results.peak_memory_bytes as f64 * 1e-9, fit.time);
+    let is_plain =
+        |fit: &Fit<'_>| fits.first().is_some_and(|plain| plain.policy != fit.policy && place(plain) == place(fit));
+    let drawn: Vec<&Fit<'_>> = fits.iter().filter(|fit| one(fit) && !is_plain(fit)).collect();
+    let kinds: IndexSet<(&str, &str)> = drawn.iter().map(|fit| (fit.policy, fit.class)).collect();
+    let front = kinds.into_iter().fold(Front::new().overall(), |front, (policy, class)| {
+        let own = drawn.iter().filter(|fit| (fit.policy, fit.class) == (policy, class));
+        let mut front = front.cloud_of(class, policy, own.map(|fit| place(fit)).collect::<Vec<_>>());
+        let look = if class == "exact" { Look::Solid } else { Look::Outlined };
         front.clouds.last_mut().into_iter().for_each(|cloud| cloud.look = look);
-    }
+        front
+    });
     let memory = Axis::new("peak memory").unit("GB").log();
     Panel::new(front).title(title).x(memory).y(Axis::new("time of an iteration").unit("s"))
 }
@@ -172,8 +153,8 @@ fn table(rows: &[Row], fits: &[Fit<'_>]) -> (Vec<String>, Vec<Vec<String>>) {
     let row = |policy: &&str| {
         let least = budgets.iter().find_map(|budget| within(policy, *budget));
         let name = least.map_or_else(|| (*policy).to_owned(), |fit| format!("{policy}: {}", gradients(fit.results)));
-        let seconds = |budget: &u64| within(policy, *budget).map_or("–".to_owned(), |fit| three_digits(fit.time()));
-        let order = least.map_or((u64::MAX, 0), |fit| (fit.budget, fit.time().to_bits()));
+        let seconds = |budget: &u64| within(policy, *budget).map_or("–".to_owned(), |fit| three_digits(fit.time));
+        let order = least.map_or((u64::MAX, 0), |fit| (fit.budget, fit.time.to_bits()));
         (order, std::iter::once(name).chain(budgets.iter().map(seconds)).collect::<Vec<_>>())
     };
     let mut table: Vec<_> = policies.iter().map(row).collect();

@@ -55,7 +55,7 @@ impl Source {
     pub(crate) fn to_go_on(&self, command: &str, out: &Path, flags: &str) -> String {
         match self {
             Self::File(path) => format!("haversack {command} {} --out {}{flags} --resume", word(path), word(out)),
-            Self::Own { command, .. } => format!("haversack {command} --out {}", word(out)),
+            Self::Own { command, .. } => format!("haversack {command} --out {} --resume", word(out)),
             Self::Text { .. } => format!("{command}(…, out=\"{}\", resume=True)", out.display()),
         }
     }

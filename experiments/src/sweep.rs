@@ -23,7 +23,7 @@ use clap::Args;
 use found::Found;
 use haversack_devices::ensure;
 use haversack_devices::registry::digest;
-use haversack_reports::{CsvFile, ParquetFile, Rendered, write_atomically};
+use haversack_reports::{CsvFile, ParquetFile};
 use polars::prelude::DataFrame;
 use serde_json::{Map, Value, json};
 
@@ -88,15 +88,10 @@ pub fn sweep(options: &SweepOptions) -> Result<String> {
     sweep_into(options, None)
 }
 
-/// The output of a command that runs its own sweep: the front, the page, and the printed text.
-pub(crate) struct Told {
-    pub(crate) front: Rendered,
-    pub(crate) page: String,
-    pub(crate) text: String,
-}
-
-/// Tells what came of the rows.
-pub(crate) type Tell = fn(&[Row]) -> Result<Told>;
+/// The printed text, and the names of the files that were written for it.
+pub(crate) type Told = (String, Vec<String>);
+/// Draws the rows into the folder.
+pub(crate) type Tell = fn(&[Row], &OutputFolder) -> Result<Told>;
 
 /// As [`sweep`]; `tell` decides what is drawn and printed.
 ///
@@ -173,7 +168,7 @@ impl Job for Sweep {
             writer.push(&table::table(&log.rows(group)?, self.specification.is_on_phones())?)?;
         }
         ensure!(!interrupt::came(), CommandError::Interrupted);
-        let told = self.tell.map(|tell| tell(&log.rows(self.runs.clone())?)).transpose()?;
+        let told = self.tell.map(|tell| tell(&log.rows(self.runs.clone())?, &writer.folder)).transpose()?;
         writer.finish(self.is_whole, told)
     }
 }
@@ -220,11 +215,7 @@ impl<'i> Writer<'i> {
 
     /// Draws the fronts of a whole sweep, and writes the record and the tables; returns the summary as text.
     fn finish(self, is_whole: bool, told: Option<Told>) -> Result<String> {
-        let (fronts, page) = match told {
-            Some(Told { front, page, text }) => (vec![("pareto".to_owned(), front)], Some((page, text))),
-            None if is_whole => (summary::draw(&self.found)?, None),
-            None => (Vec::new(), None),
-        };
+        let fronts = if is_whole && told.is_none() { summary::draw(&self.found)? } else { Vec::new() };
         if let Some((parquet, csv)) = self.files {
             parquet.finish()?;
             csv.finish()?;
@@ -240,10 +231,9 @@ impl<'i> Writer<'i> {
             [(name, _)] => files += &format!(", {name}.{{svg,png}}"),
             several => files += &format!(" and {} pictures of fronts, pareto-*.{{svg,png}}", several.len()),
         }
-        let text = match page {
-            Some((page, text)) => {
-                write_atomically(&self.folder.path(PAGE), page.as_bytes())?;
-                outputs.push(PAGE.to_owned());
+        let text = match told {
+            Some((text, written)) => {
+                outputs.extend(written);
                 text
             }
             None => summary::text(&self.found, &files),

@@ -15,7 +15,8 @@ fn field(text: &str, key: &str, marks: &[char]) -> String {
 }
 
 fn of_cff(text: &str) -> Entry {
-    let names = |key: &str| text.lines().filter_map(move |line| line.trim_start_matches([' ', '-']).strip_prefix(key));
+    let names =
+        |key: &'static str| text.lines().filter_map(move |line| line.trim_start_matches([' ', '-']).strip_prefix(key));
     let authors =
         names("family-names: ").zip(names("given-names: ")).map(|(family, given)| format!("{family}, {given}"));
     let one = |key: &str| field(text, key, &['"']);
