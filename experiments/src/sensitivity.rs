@@ -97,7 +97,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// What becomes of `scenario` in `world` where one constant alone is moved.
+    /// Runs `scenario` in `world` with one constant alone moved, down and up.
     fn alone(
         scenario: &Scenario,
         world: &World,

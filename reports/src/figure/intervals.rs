@@ -15,7 +15,7 @@ pub struct Intervals {
     slots: Vec<Slot>,
 }
 
-/// What stands above a category.
+/// The content of a category.
 #[derive(Clone, Debug)]
 enum Slot {
     /// The least, the value and the most, each time that it was measured.

@@ -67,7 +67,7 @@ const PALETTE: [RGBColor; 8] = [
     RGBColor(0xb5, 0xa8, 0x00),
 ];
 
-/// What each further setting of a policy leaves of its colour.
+/// The share of a policy's colour that each further setting keeps.
 const SHADE: f64 = 0.72;
 
 /// A marker. There are seven, which has no common factor with the eight colours: 56 pairs before one repeats.

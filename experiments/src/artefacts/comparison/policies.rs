@@ -24,7 +24,7 @@ const NETWORKS: [Network; 3] =
 const OVERVIEW: &str = "galaxy-s22";
 /// Budgets in percent of what training needs on the device's usual engine without a policy.
 const PERCENTS: [f64; 4] = [80.0, 50.0, 25.0, 15.0];
-/// What minimum cuts are set to: exact, and with fewer bits.
+/// Settings of minimum cuts: exact, and with fewer bits.
 const CUTS: [Set<'static>; 2] = [&[("tries", "24")], &[("tries", "24"), ("fidelity", "stored")]];
 /// How far off each constant may be that was fitted or estimated.
 const OFF: f64 = 0.2;
@@ -124,7 +124,7 @@ fn points(context: &Context<'_>, device: &str, network: Network) -> Result<Vec<P
     Ok(found)
 }
 
-/// What a policy was measured to cost.
+/// The measured cost of a policy in accuracy.
 struct Cost {
     /// The policy, and what it was given.
     label: String,
@@ -134,7 +134,7 @@ struct Cost {
     half: f64,
 }
 
-/// What was measured at `places` on stand-ins that learn `data`, against `original` with the same mini-batches and seeds.
+/// Costs measured at `places` on stand-ins that learn `data`, against `original` with the same mini-batches and seeds.
 fn costs(places: &[&str], data: &str) -> Result<Vec<Cost>> {
     let mut costs: Vec<Cost> = Vec::new();
     for place in places {
@@ -237,7 +237,7 @@ fn front(case: &[Point], name: &str, title: &str, wanted: impl Fn(&Point) -> boo
         front = front.bound(bounds.into_values().collect::<Vec<_>>());
     }
     let panel = Panel::new(front).title(format!("{name}, {title}"));
-    // What is compared has one range.
+    // Panels that are compared have one range.
     let of_usual = || case.iter().filter(|point| point.is_usual).filter_map(Point::place);
     let spanning = |axis: Axis, ends: Option<(f64, f64)>| match ends.filter(|_| is_usual) {
         Some((least, most)) => axis.range(least / 1.1, most * 1.1),
@@ -248,7 +248,7 @@ fn front(case: &[Point], name: &str, title: &str, wanted: impl Fn(&Point) -> boo
     panel.x(memory).y(spanning(Axis::new("time of an iteration").unit("s").log(), range(times)))
 }
 
-/// What accuracy each policy of the case was measured to cost, by how faithful its gradients are.
+/// The measured cost of each policy of the case in accuracy, by how faithful its gradients are.
 fn accuracy(case: &[Point], costs: &[Cost]) -> Panel {
     let (mut chart, mut shown) = (Intervals::new(), IndexSet::new());
     let mut classes: BTreeMap<FidelityClass, IndexSet<&str>> = BTreeMap::new();
@@ -263,7 +263,7 @@ fn accuracy(case: &[Point], costs: &[Cost]) -> Panel {
             continue;
         }
         for policy in own {
-            // What was trained is of the least that a policy gives up.
+            // A training is of the least that a policy gives up.
             if !shown.insert(policy) {
                 chart = chart.category(policy, Vec::new(), "not measured");
                 continue;
@@ -335,7 +335,7 @@ fn finding(case: &[Point], costs: &[Cost]) -> String {
     format!("{} on {}: {}", spelled(&case[0].model), spelled(&case[0].device), parts.join("; "))
 }
 
-/// What a policy cost on the stand-in on which it cost most.
+/// The cost of a policy on the stand-in on which it is largest.
 fn worst<'c>(costs: &'c [Cost], policy: &str) -> Option<&'c Cost> {
     costs.iter().filter(|cost| cost.label == policy).min_by(|a, b| a.mean.total_cmp(&b.mean))
 }
