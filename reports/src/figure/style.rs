@@ -214,7 +214,9 @@ mod tests {
         }
         let meanings = Meanings::default();
         let mut styles = Styles::new(&meanings);
-        ["paper", "No policy", "Sage", "DAF, batch 8", "DAF, batch 16"].map(|name| styles.add(name));
+        for name in ["paper", "No policy", "Sage", "DAF, batch 8", "DAF, batch 16"] {
+            styles.add(name);
+        }
         assert_eq!(styles.of("Sage"), Style { colour: RGBColor(0, 0x72, 0xb2), shape: Shape::Circle });
         assert_eq!(styles.of("No policy").colour, RGBColor(0x55, 0x55, 0x55));
         // Blue, vermilion's own policy and grey are taken: another name has the next colour of the palette.

@@ -1,7 +1,7 @@
 //! Figures contain what they were given, reject what they cannot draw, and are the same each time.
 
 use haversack_reports::figure::{
-    Axis, BarSeries, Bars, Chart, Figure, Front, Lines, Look, PNG_SCALE, Panel, Series, Stack, Trace,
+    Axis, BarSeries, Bars, Chart, Figure, Front, Intervals, Lines, Look, PNG_SCALE, Panel, Series, Stack, Trace,
 };
 use proptest::prelude::*;
 use resvg::tiny_skia::Pixmap;
@@ -19,7 +19,18 @@ fn charts() -> Vec<(&'static str, Chart)> {
                 .event(1.5, "wall 1")
                 .into(),
         ),
-        ("front", Front::new().cloud("sage", [(1.0, 5.0), (2.0, 3.0), (3.0, 4.0)]).overall().into()),
+        (
+            "front",
+            Front::new().cloud("sage", [(1.0, 5.0), (2.0, 3.0), (3.0, 4.0)]).overall().band([3.0, 4.0], "off").into(),
+        ),
+        (
+            "intervals",
+            Intervals::new()
+                .group("fewer bits")
+                .category("daf", vec![[-2.0, -0.5, 1.0], [-1.0, 0.0, 1.0]], "")
+                .category("gact", Vec::new(), "not measured")
+                .into(),
+        ),
     ]
 }
 
@@ -64,7 +75,14 @@ fn labels_of_every_kind_are_there() {
     assert!(svg(1).contains("resnet50"));
     assert!(svg(2).contains("forward") && svg(2).contains("backward"));
     assert!(svg(3).contains("batch 32") && svg(3).contains("wall 1") && svg(3).contains("budget"));
-    assert!(svg(4).contains("front over all") && svg(4).contains("dominated"));
+    assert!(svg(4).contains("front over all") && svg(4).contains("dominated") && svg(4).contains(">off<"));
+    assert!(svg(5).contains("fewer bits") && svg(5).contains("not measured") && svg(5).contains(">gact<"));
+    // Two values, each with its interval in words.
+    assert!(
+        svg(5).matches("class=\"value\"").count() == 2 && svg(5).contains("daf: −0.5 s (-2.0 to 1.0)"),
+        "{}",
+        svg(5)
+    );
 }
 
 #[test]
