@@ -2,6 +2,8 @@
 //! read and write. It knows sizes and work, not time: a device turns its work into time, a policy decides how its
 //! tensors are stored, the executor walks it.
 
+use std::collections::BTreeSet;
+
 use haversack_devices::{Bytes, Flops, MemoryFormat, OperatorKind, Precision, Product, ProductRole, Traffic, Work};
 use serde::Deserialize;
 
@@ -442,6 +444,13 @@ impl TrainingGraph {
             node.outputs.iter().for_each(|&output| kinds[output as usize] = makes.or(given));
         }
         kinds
+    }
+
+    /// The gradients of weights that updates apply.
+    pub fn applied_gradients(&self) -> BTreeSet<TensorId> {
+        let updates = self.nodes.iter().filter(|node| node.phase == Phase::Update);
+        let read = updates.flat_map(|node| node.inputs.iter().copied());
+        read.filter(|&id| self.tensor(id).role == Role::ParameterGradient).collect()
     }
 }
 

@@ -92,12 +92,6 @@ impl Core {
         (self.cluster.constants.vector.value.0 / precision.bytes().0.max(1)).max(1)
     }
 
-    /// Bandwidth that kernels of `stack` get on this core, if its share of DRAM's bandwidth is `share`.
-    fn dram_rate(&self, share: f64, stack: &StackOnCpu) -> f64 {
-        let reached = stack.bandwidth.as_ref().map_or(1.0, |share| share.value.0);
-        self.drawn(share) * reached
-    }
-
     /// The core's DRAM bandwidth, if its share of the total is `share`.
     fn drawn(&self, share: f64) -> f64 {
         self.cluster.constants.dram_bandwidth.value.0.min(share)
@@ -429,7 +423,9 @@ impl CpuCores {
         if set <= self.l3.size {
             return Level { rate: widest * (self.l3.ports / sharers).min(1.0), in_dram: false };
         }
-        Level { rate: core.dram_rate(self.dram.bandwidth.0 / sharers, stack).min(widest), in_dram: true }
+        let reached = stack.bandwidth.as_ref().map_or(1.0, |share| share.value.0);
+        let rate = core.drawn(self.dram.bandwidth.0 / sharers) * reached;
+        Level { rate: rate.min(widest), in_dram: true }
     }
 
     /// Seconds that the fastest core spends laying out data for all cores, and the limit of that step.

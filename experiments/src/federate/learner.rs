@@ -165,7 +165,7 @@ impl<'a> Learner<'a> {
         let Arrived { phone: client, width } = *arrived;
         let Phone { samples, memory, .. } = self.phones[client as usize];
         // Dealt samples are already assigned.
-        let drawn = if self.source.is_dealt() { 0 } else { samples };
+        let drawn = if matches!(self.source, Source::Dealt { .. }) { 0 } else { samples };
         let holding = Holding::draw(
             self.seed,
             client,

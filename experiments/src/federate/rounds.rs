@@ -98,7 +98,7 @@ fn hold(
 ) -> Result<Held> {
     let Phones { population, .. } = phones;
     let sessions = asked.setting.sessions.clone();
-    let by_sessions = Availability::new(asked.seed, population.len(), sessions.ready, sessions.between);
+    let by_sessions = Availability::new(asked.seed, population.phones().len(), sessions.ready, sessions.between);
     let availability = match asked.ready {
         Ready::Sessions => by_sessions,
         Ready::Always => by_sessions.always(),

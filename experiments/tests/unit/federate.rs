@@ -89,7 +89,7 @@ fn plans_for_ten_thousand_phones_by_clusters_take_a_hundredth_of_those_one_by_on
         let phones = Phones::draw(&asked).unwrap();
         let budgets = Budgets::watch(&asked, &CACHE).unwrap();
         let costs = Costs::new(&asked, &phones, &budgets, &CACHE).unwrap();
-        assert_eq!(phones.population.len(), 10_000);
+        assert_eq!(phones.population.phones().len(), 10_000);
         let own = |number: u32, class: u8| costs.iteration(number, budgets.moment(class, number, 1))?.making;
         let all = (0..).zip(phones.population.phones()).filter_map(|(number, phone)| own(number, phone.memory));
         (all.map(|making| making.operations).sum::<u64>(), costs.server_operations())

@@ -64,7 +64,7 @@ fn main() {
             let begin = cpu_s(clock);
             let population = Population::draw(1, number, &setting, &devices, sizes).expect("a population");
             let sessions = setting.sessions.clone();
-            let availability = Availability::new(1, population.len(), sessions.ready, sessions.between);
+            let availability = Availability::new(1, population.phones().len(), sessions.ready, sessions.between);
             let work = Table(population.phones());
             let rules = Rules { over_commit: 1.3, ..Rules::new(selector, COHORT) };
             let mut federation = Federation::new(1, rules, &population, availability, &work).expect("a federation");

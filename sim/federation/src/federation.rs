@@ -48,9 +48,9 @@ impl<'a> Federation<'a> {
         availability: Availability,
         work: &'a dyn Work,
     ) -> Result<Self, RulesError> {
-        let number = population.len() as u32;
+        let number = population.phones().len() as u32;
         rules.check(number)?;
-        let holds = vec![Holds::Unknown; population.len()];
+        let holds = vec![Holds::Unknown; population.phones().len()];
         let phones = Phones { population, work, availability, holds, oracle: rules.oracle, now: 0.0 };
         Ok(Self { rules, phones, selector: rules.selector.build(seed, number), rounds: 0 })
     }

@@ -109,16 +109,6 @@ impl Population {
     pub fn phones(&self) -> &[Phone] {
         &self.phones
     }
-
-    /// The number of phones.
-    pub fn len(&self) -> usize {
-        self.phones.len()
-    }
-
-    /// Whether there are zero phones, which never happens.
-    pub fn is_empty(&self) -> bool {
-        self.phones.is_empty()
-    }
 }
 
 fn of_class(devices: &[DeviceKind], class: u8) -> Vec<u8> {
@@ -162,7 +152,7 @@ mod tests {
         let setting = PopulationSetting::embedded().unwrap();
         let population = Population::draw(1, 40_000, &setting, &devices(), Sizes::Same(100)).unwrap();
         let share = |of: &dyn Fn(&Phone) -> bool| {
-            population.phones().iter().filter(|phone| of(phone)).count() as f64 / population.len() as f64
+            population.phones().iter().filter(|phone| of(phone)).count() as f64 / population.phones().len() as f64
         };
         for (class, memory) in (0..).zip(&setting.memory) {
             let found = share(&|phone| phone.memory == class);

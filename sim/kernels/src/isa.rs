@@ -59,13 +59,7 @@ impl Isa {
         self == Self::Scalar || (self == Self::Neon && cfg!(target_arch = "aarch64"))
     }
 
-    /// The set for a tensor that comes from memory, if the result is the same: loads of 256 bits keep more cache lines
-    /// in flight than those of 512.
-    pub(crate) fn for_streams(self) -> Self {
-        if self == Self::Avx512 { Self::Avx2 } else { self }
-    }
-
-    /// A leaf moves one level down, and a leaf from the limit becomes its sibling.
+    /// The sets that this processor has, the narrowest first.
     pub fn available() -> Vec<Self> {
         Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
     }

@@ -49,15 +49,6 @@ pub trait Simd: Copy {
 
     fn load(self, from: &[f32; LANES]) -> Self::Floats;
     fn store(self, value: Self::Floats, to: &mut [f32; LANES]);
-    /// Stores to an address that is a multiple of 64, past the caches where the processor can. [`fence`](Self::fence)
-    /// must follow before other code reads the data.
-    #[inline(always)]
-    fn stream(self, value: Self::Floats, to: &mut [f32; LANES]) {
-        self.store(value, to);
-    }
-    /// Makes streamed stores visible in order.
-    #[inline(always)]
-    fn fence(self) {}
     /// Prefetches the data 2 KiB after `at`, which may be beyond the tensor, so that it arrives from the
     /// second-level cache in time.
     #[inline(always)]

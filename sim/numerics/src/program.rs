@@ -50,12 +50,6 @@ struct TensorKind {
     is_coded: bool,
 }
 
-impl TensorKind {
-    const fn of_floats(elements: Extent) -> Self {
-        Self { elements, is_integer: false, is_coded: false }
-    }
-}
-
 /// The micro-batch that is being computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {

@@ -98,7 +98,7 @@ struct Rankings {
 
 /// The free time, with the whole mini-batch, of a tensor that is away from `start` to node `to`; `None` without flash.
 fn whole_free_time(costs: &RestoreCosts, tensor: TensorId, start: f64, to: NodeId) -> Option<f64> {
-    let flash = costs.whole_swapping(tensor)?;
+    let flash = costs.swapping[tensor as usize]?;
     Some(costs.start(to) - start - (flash.out.0 + flash.back.0) as f64)
 }
 

@@ -11,13 +11,13 @@
 //! and as steps all other answers of the policy, each with the node before which it was given. Iterations after the
 //! last one repeat it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use haversack_devices::calibration::Digest;
 use haversack_devices::{Bytes, Nanos, ensure};
-use haversack_workloads::{Node, NodeId, Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Node, NodeId, Phase, TensorId, TrainingGraph};
 use serde::{Deserialize, Serialize};
 
 use crate::fixed8::Fixed8;
@@ -302,13 +302,6 @@ fn at_the_end(graph: &TrainingGraph) -> &[TensorId] {
     last.map_or(&[], |node| &node.releases)
 }
 
-/// The gradients of weights that `graph` applies.
-fn applied(graph: &TrainingGraph) -> BTreeSet<TensorId> {
-    let updates = graph.nodes.iter().filter(|node| node.phase == Phase::Update);
-    let read = updates.flat_map(|node| node.inputs.iter().copied());
-    read.filter(|&id| graph.tensor(id).role == Role::ParameterGradient).collect()
-}
-
 /// The progress of an iteration, and how to hold saved tensors from here on.
 #[derive(Debug, Default)]
 struct Progress {
@@ -520,7 +513,7 @@ impl Policy for Recorder<'_> {
         }
         let mut plan = Plan { iterations: Vec::new(), ..Plan::keeping_all(setting) };
         if let Some(graph) = &schedule.graph {
-            let (all, kept) = (applied(setting.graph), applied(graph));
+            let (all, kept) = (setting.graph.applied_gradients(), graph.applied_gradients());
             plan.fixed.given_up = all.difference(&kept).copied().collect();
             let sizes = |graph: &TrainingGraph| graph.tensors.iter().map(|tensor| tensor.bytes).collect::<Vec<_>>();
             plan.fixed.eight_bits = sizes(graph) != sizes(setting.graph);

@@ -131,7 +131,7 @@ pub struct RestoreCosts {
     /// The last node that uses each tensor made by a node; other tensors are never released.
     released: Vec<NodeId>,
     compression: Vec<Option<Compression>>,
-    swapping: Vec<Option<Swapping>>,
+    pub(crate) swapping: Vec<Option<Swapping>>,
     /// How each tensor left memory last.
     left: Vec<Option<Technique>>,
     /// The choice in which it was given up.
@@ -282,11 +282,6 @@ impl RestoreCosts {
     pub fn swapping(&self, tensor: TensorId, samples: u64) -> Option<Swapping> {
         self.swapping[tensor as usize]
             .map(|whole| Swapping { out: self.share(whole.out, samples), back: self.share(whole.back, samples) })
-    }
-
-    /// Swapping of the tensor with the whole mini-batch; `None` without flash.
-    pub(crate) fn whole_swapping(&self, tensor: TensorId) -> Option<Swapping> {
-        self.swapping[tensor as usize]
     }
 
     /// The time of layout transformations from `reader` on up to the operator that uses the tensor; zero if they are

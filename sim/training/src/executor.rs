@@ -136,7 +136,7 @@ impl<'a> Executor<'a> {
             .map(|phone| PhoneInUse::new(phone, graph.tensors.len(), threads, rule, schedule.round))
             .transpose()?;
         if phone.is_some() {
-            tensors.note_changes();
+            tensors.changes = Some(Vec::new());
         }
         Ok(Self {
             job,
@@ -284,7 +284,7 @@ impl<'a> Executor<'a> {
         self.set_own_budget();
         let budgets = &self.job.budgets;
         self.lanes.expect_walls(&budgets.walls, |wall| Event::Wall(wall.memory), &mut self.clock);
-        self.tensors.set_activation_budget(budgets.activations);
+        self.tensors.limits.activations = budgets.activations;
         self.in_phase(Phase::Forward, |run| Ok(run.plan()?)).map_err(Stop::outside_a_part)?;
         if self.costs.quantises() {
             // The arena has the planned size, even if the budget was cut in the iteration before.
@@ -334,7 +334,7 @@ impl<'a> Executor<'a> {
             timeline.phone = phone.track_of_iteration(self.clock.now());
         }
         let record = &mut self.record;
-        record.peak_growth = record.peak_memory.saturating_sub(self.tensors.take_baseline());
+        record.peak_growth = record.peak_memory.saturating_sub(std::mem::take(&mut self.tensors.baseline));
         record.given_up = self.tensors.given_up();
         let [before, fidelity] = &mut self.fidelity;
         let given_up = before.gradients_given_up + record.given_up;
@@ -343,7 +343,7 @@ impl<'a> Executor<'a> {
             fidelity.batch_statistics = Some(self.statistics.of);
         }
         if let Some(packer) = &mut self.lanes.packer {
-            record.peak_staging = packer.take_peak_staging();
+            record.peak_staging = std::mem::take(&mut packer.peak_staging);
         }
         if let Some(dsp) = &mut self.lanes.dsp {
             dsp.end_iteration();

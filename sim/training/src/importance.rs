@@ -90,9 +90,10 @@ impl Importance {
         let gradient = node.inputs.first().filter(|&&first| self.tensors[first as usize].role == Some(Role::Gradient));
         let (Some(&gradient), false) = (gradient, saved.is_empty()) else { return Ok(()) };
         let squares = carried.squares(gradient)?;
+        let is_weights = |&output: &TensorId| self.tensors[output as usize].role == Some(Role::ParameterGradient);
         // Each value of a gradient of a weight is a sum over all that the gradient is multiplied with.
         let products = match node.work.product {
-            Some(product) if product.is_dense() && self.writes_weights(node) => {
+            Some(product) if product.is_dense() && node.outputs.iter().any(is_weights) => {
                 product.inputs * product.taps[0] * product.taps[1]
             }
             _ => 1,
@@ -104,10 +105,6 @@ impl Importance {
             }
         }
         Ok(())
-    }
-
-    fn writes_weights(&self, node: &Node) -> bool {
-        node.outputs.iter().any(|&output| self.tensors[output as usize].role == Some(Role::ParameterGradient))
     }
 
     /// Discards the measurements of the current iteration.

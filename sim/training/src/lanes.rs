@@ -80,7 +80,9 @@ impl Lanes {
             Event::Written(tensor) => self.flash.written(tensor, tensors),
             Event::Read(tensor) => self.flash.read(tensor, tensors),
             Event::Wall(memory) => tensors.set_budget(Some(memory)),
-            Event::ActivationWall(memory) => tensors.cut_activations(memory),
+            Event::ActivationWall(memory) => {
+                (tensors.limits.activations, tensors.limits.cut) = (Some(memory), true);
+            }
         }
         Ok(Some(progress))
     }
@@ -169,7 +171,7 @@ impl Lanes {
     /// The packing cores finish the current tensor; queued ones are dropped.
     pub(crate) fn finish_packing(&mut self, clock: &mut Clock, tensors: &mut Tensors<'_>) -> Result {
         if let Some(packer) = &mut self.packer {
-            packer.forget_waiting();
+            packer.waiting.clear();
         }
         self.await_packer(|packer| packer.in_flight() == 0, clock, tensors)
     }

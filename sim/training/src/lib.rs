@@ -80,6 +80,6 @@ pub use record::{
     BoundBy, Breakdown, Fidelity, FidelityClass, HeatPoint, Held, OperatorTime, PeakReport, PhoneReport, PhoneSpan,
     PlanReport, Record, Stalls, StoredForms, ThreadStates, ThreadTime, TrainerKill,
 };
-pub use run::{Tries, least_memory, least_that_works, simulate, train, try_plan, with_setting};
+pub use run::{Tries, least_memory, least_that_works, simulate, train, with_setting};
 pub use tensors::{GivesBack, StoreError};
 pub use timeline::{Happening, PackingSpan, PhoneEvent, PhoneSample, PhoneTrack, Pressure, Span, SpanKind, Timeline};

@@ -3,7 +3,7 @@
 
 use haversack_devices::{AllocatorKind, Bytes, Nanos, ensure};
 use haversack_numerics::{MiniBatch, Rule};
-use haversack_policies::{Oracle, Plan, Planned, Policy, PolicyError, Room, Setting, Tried};
+use haversack_policies::{Oracle, Policy, PolicyError, Room, Setting, Tried};
 
 use crate::error::Result;
 use crate::executor::Executor;
@@ -144,15 +144,6 @@ impl Oracle for Tries<'_> {
             losses: record.fidelity.losses(),
         })
     }
-}
-
-/// Runs one iteration of `job` by `plan`; its cost is the measure by which plans are searched.
-///
-/// # Errors
-/// As [`simulate`]: memory that the plan does not fit, and a plan for something else.
-pub fn try_plan(machine: &Machine, job: &Job<'_>, plan: Plan) -> Result<Record> {
-    let job = Job { iterations: 1, observe: Observe::default(), ..job.clone() };
-    simulate(machine, &job, &mut Planned::new(plan))
 }
 
 /// The smallest feasible memory budget of `job`, regardless of its own budget, to a thousandth, rounded up.

@@ -33,12 +33,12 @@ pub(crate) struct Tensors<'g> {
     /// Whether the policy quantises: saved tensors then count once the policy has decided how to hold them.
     quantises: bool,
     /// Saved tensors that stay whole until they are stored with fewer bits.
-    to_pack: Vec<TensorId>,
+    pub(crate) to_pack: Vec<TensorId>,
     totals: Totals,
     /// Memory use when forward first began in this iteration.
-    baseline: Bytes,
+    pub(crate) baseline: Bytes,
     /// Changes since the last call; `None` if they are not recorded.
-    changes: Option<Vec<Change>>,
+    pub(crate) changes: Option<Vec<Change>>,
     /// The values of tensors; `None` if only their sizes are known.
     values: Option<Values<'g>>,
 }
@@ -216,16 +216,6 @@ impl<'g> Tensors<'g> {
 
     // Memory use and its limits.
 
-    /// Sets the budget for saved tensors from the beginning of an iteration on.
-    pub(crate) const fn set_activation_budget(&mut self, activations: Option<Bytes>) {
-        self.limits.activations = activations;
-    }
-
-    /// Changes that budget within an iteration.
-    pub(crate) fn cut_activations(&mut self, activations: Bytes) {
-        (self.limits.activations, self.limits.cut) = (Some(activations), true);
-    }
-
     /// The budget for saved tensors, if it was cut since the last call.
     pub(crate) fn take_cut(&mut self) -> Option<Bytes> {
         self.limits.activations.filter(|_| std::mem::take(&mut self.limits.cut))
@@ -258,11 +248,6 @@ impl<'g> Tensors<'g> {
         if self.baseline == Bytes::ZERO {
             self.baseline = self.allocated();
         }
-    }
-
-    /// Memory use when forward first began, if it began since the last call.
-    pub(crate) fn take_baseline(&mut self) -> Bytes {
-        std::mem::take(&mut self.baseline)
     }
 
     /// Bytes that count against a budget: those allocated, and all of the arena.
@@ -317,11 +302,6 @@ impl<'g> Tensors<'g> {
 
     pub(crate) fn give_back(&mut self, temporary: Allocation) {
         self.allocator.free(temporary);
-    }
-
-    /// Records every change of a tensor's memory from now on.
-    pub(crate) fn note_changes(&mut self) {
-        self.changes = Some(Vec::new());
     }
 
     /// The changes since the last call, in order.

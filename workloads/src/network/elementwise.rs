@@ -4,7 +4,7 @@
 
 use super::{FP32, INT64, Initial, Network, OperatorNode, ParameterId, StorageId, ValueId};
 use crate::error::Result;
-use crate::operator::{Cell, Part};
+use crate::operator::{Cell, Part, Pointwise};
 use crate::{Copying, Dim, Element, Extent, Mask, Op, Pairing, Reducing, Shape, Taking, Unary, View, Window};
 
 impl Network {
@@ -18,9 +18,8 @@ impl Network {
             Unary::Relu6 | Unary::Clip { .. } | Unary::Gelu | Unary::GeluTanh | Unary::Silu | Unary::Power(_) => {
                 Some(input)
             }
-            Unary::Scale(_) | Unary::AddConstant(_) | Unary::Where(_) => None,
+            Unary::Scale(_) | Unary::AddConstant(_) | Unary::Where(_) | Unary::Other(Pointwise::Round) => None,
             Unary::DivideByElement(_) => Some(self.side_storage(&format!("{module}.divisor"), Extent::fixed(FP32))),
-            Unary::Other(function) if function.saves_nothing() => None,
             Unary::Other(function) => Some(if function.saves_output() { storage } else { input }),
             Unary::DropPath(_) => Some(self.side_storage(&format!("{module}.noise"), Extent::per_sample(FP32))),
         };

@@ -45,11 +45,6 @@ impl Pointwise {
     pub(crate) const fn saves_output(self) -> bool {
         matches!(self, Self::Exp | Self::Sqrt | Self::Reciprocal | Self::InverseRoot)
     }
-
-    /// Whether its derivative needs nothing.
-    pub(crate) const fn saves_nothing(self) -> bool {
-        matches!(self, Self::Round)
-    }
 }
 
 /// An element-wise function of two tensors, each of whose derivatives needs both.

@@ -36,7 +36,7 @@ pub(super) struct View<'v, 'a> {
 
 impl Pool for View<'_, '_> {
     fn number(&self) -> u32 {
-        self.phones.population.len() as u32
+        self.phones.population.phones().len() as u32
     }
 
     fn is_free(&mut self, phone: u32) -> bool {

@@ -151,11 +151,6 @@ impl Source {
         Self::Dealt { deal: Deal::new(seed, &by_class(&set), clients, labels), set }
     }
 
-    /// Whether the samples of each client are fixed, whatever its [`Holding`].
-    pub const fn is_dealt(&self) -> bool {
-        matches!(self, Self::Dealt { .. })
-    }
-
     /// The number of classes.
     pub fn classes(&self) -> usize {
         match self {

@@ -42,7 +42,8 @@ pub struct MemoryClass {
 }
 
 /// The speed of links, each way from a log-normal distribution.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Link {
     /// The median, in megabits a second.
     pub median_mbit_per_s: f64,
@@ -83,7 +84,7 @@ impl PopulationError {
 #[serde(deny_unknown_fields)]
 struct PopulationFile {
     memory: Vec<MemoryClass>,
-    link: LinkTable,
+    link: Link,
     radio: RadioTable,
     sessions: SessionTable,
     #[serde(rename = "source")]
@@ -92,23 +93,8 @@ struct PopulationFile {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LinkTable {
-    median_mbit_per_s: f64,
-    spread: f64,
-    #[serde(rename = "kind")]
-    _kind: String,
-    #[serde(rename = "source")]
-    _source: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct RadioTable {
     power_w: f64,
-    #[serde(rename = "kind")]
-    _kind: String,
-    #[serde(rename = "source")]
-    _source: String,
 }
 
 #[derive(Deserialize)]
@@ -117,10 +103,6 @@ struct SessionTable {
     shares: Vec<f64>,
     ready_s: Vec<f64>,
     between_s: Vec<f64>,
-    #[serde(rename = "kind")]
-    _kind: String,
-    #[serde(rename = "source")]
-    _source: String,
 }
 
 impl PopulationSetting {
@@ -131,18 +113,12 @@ impl PopulationSetting {
     pub fn embedded() -> Result<Self, PopulationError> {
         let wrong = |error: String| PopulationError(format!("{FILE}: {error}"));
         let file: PopulationFile = read_toml(FILE, TEXT).map_err(|error| wrong(error.to_string()))?;
-        let LinkTable { median_mbit_per_s, spread, .. } = file.link;
-        let SessionTable { shares, ready_s, between_s, .. } = file.sessions;
+        let SessionTable { shares, ready_s, between_s } = file.sessions;
         let sessions = Sessions {
             ready: Quantiles::new(shares.clone(), ready_s).map_err(wrong)?,
             between: Quantiles::new(shares, between_s).map_err(wrong)?,
         };
-        let setting = Self {
-            memory: file.memory,
-            link: Link { median_mbit_per_s, spread },
-            radio_w: file.radio.power_w,
-            sessions,
-        };
+        let setting = Self { memory: file.memory, link: file.link, radio_w: file.radio.power_w, sessions };
         setting.check()?;
         Ok(setting)
     }
@@ -151,34 +127,29 @@ impl PopulationSetting {
     /// No memory class or more than fit in a byte, shares that do not add up to one, or a number out of its range.
     pub fn check(&self) -> Result<(), PopulationError> {
         let wrong = |field: &str, value: f64, expected| Err(PopulationError::wrong(field, value, expected));
+        let above_zero = |field: &str, value: f64| {
+            if value > 0.0 && value.is_finite() { Ok(()) } else { wrong(field, value, "a number above 0") }
+        };
+        let from_zero = |field: &str, value: f64| {
+            if value >= 0.0 && value.is_finite() { Ok(()) } else { wrong(field, value, "a number from 0") }
+        };
         if self.memory.is_empty() || self.memory.len() > usize::from(u8::MAX) {
             return wrong("memory_mix", self.memory.len() as f64, "from 1 to 255 classes");
         }
         for MemoryClass { size_gb, share, speed_spread, .. } in &self.memory {
-            if !(*size_gb > 0.0 && size_gb.is_finite()) {
-                return wrong("memory_mix.size_gb", *size_gb, "a number above 0");
-            }
+            above_zero("memory_mix.size_gb", *size_gb)?;
             if !(0.0..=1.0).contains(share) {
                 return wrong("memory_mix.share", *share, "from 0 to 1");
             }
-            if !(*speed_spread >= 0.0 && speed_spread.is_finite()) {
-                return wrong("memory_mix.speed_spread", *speed_spread, "a number from 0");
-            }
+            from_zero("memory_mix.speed_spread", *speed_spread)?;
         }
         let shares: f64 = self.memory.iter().map(|class| class.share).sum();
         if (shares - 1.0).abs() > ROUNDING {
             return wrong("memory_mix.share", shares, "shares that add up to 1");
         }
-        if !(self.link.median_mbit_per_s > 0.0 && self.link.median_mbit_per_s.is_finite()) {
-            return wrong("link.median_mbit_per_s", self.link.median_mbit_per_s, "a number above 0");
-        }
-        if !(self.link.spread >= 0.0 && self.link.spread.is_finite()) {
-            return wrong("link.spread", self.link.spread, "a number from 0");
-        }
-        if !(self.radio_w >= 0.0 && self.radio_w.is_finite()) {
-            return wrong("radio.power_w", self.radio_w, "a number from 0");
-        }
-        Ok(())
+        above_zero("link.median_mbit_per_s", self.link.median_mbit_per_s)?;
+        from_zero("link.spread", self.link.spread)?;
+        from_zero("radio.power_w", self.radio_w)
     }
 
     /// The memory class at `share` of all phones.

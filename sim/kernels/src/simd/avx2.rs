@@ -82,19 +82,6 @@ impl Simd for Avx2 {
                 _mm256_storeu_ps(to.add(8), value.1);
             }
         };
-        fn stream(self, value: Self::Floats, to: &mut [f32; LANES]) = {
-            debug_assert!(to.as_ptr().addr().is_multiple_of(64));
-            let to = to.as_mut_ptr();
-            // SAFETY: see above; the caller has aligned the address.
-            unsafe {
-                _mm256_stream_ps(to, value.0);
-                _mm256_stream_ps(to.add(8), value.1);
-            }
-        };
-        fn fence(self) = {
-            // SAFETY: SSE is part of every x86-64.
-            unsafe { _mm_sfence() }
-        };
         fn ask_ahead(self, at: &[f32; LANES]) = {
             // SAFETY: a prefetch reads nothing that the program can see, and faults on no address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().wrapping_add(AHEAD).cast()) }

@@ -66,15 +66,6 @@ impl<const VNNI: bool> Simd for Avx512<VNNI> {
         fn load(self, from: &[f32; LANES]) -> Self::Floats = unsafe { _mm512_loadu_ps(from.as_ptr()) };
         fn store(self, value: Self::Floats, to: &mut [f32; LANES]) =
             unsafe { _mm512_storeu_ps(to.as_mut_ptr(), value) };
-        fn stream(self, value: Self::Floats, to: &mut [f32; LANES]) = {
-            debug_assert!(to.as_ptr().addr().is_multiple_of(64));
-            // SAFETY: see above; the caller has aligned the address.
-            unsafe { _mm512_stream_ps(to.as_mut_ptr(), value) }
-        };
-        fn fence(self) = {
-            // SAFETY: SSE is part of every x86-64.
-            unsafe { _mm_sfence() }
-        };
         fn ask_ahead(self, at: &[f32; LANES]) = {
             // SAFETY: a prefetch reads nothing that the program can see, and faults on no address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at.as_ptr().wrapping_add(AHEAD).cast()) }

@@ -2,8 +2,6 @@
 //! a list that is sorted again in microseconds; this module compares them in operations, and a simulation of a device
 //! gives a comparison and a move their time.
 
-use std::ops::AddAssign;
-
 use super::red_black::RedBlackTree;
 use super::{Rank, Tighter};
 
@@ -14,13 +12,6 @@ pub struct OrderWork {
     pub comparisons: u64,
     /// Writes that restore an order: for a sort, elements written; for a tree, nodes relinked or recoloured.
     pub moves: u64,
-}
-
-impl AddAssign for OrderWork {
-    fn add_assign(&mut self, other: Self) {
-        self.comparisons += other.comparisons;
-        self.moves += other.moves;
-    }
 }
 
 /// The events of the activations of one iteration.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use haversack_devices::{Bytes, Nanos, ensure};
 
+use super::swap::Swap;
 use super::{
     ANON, Access, CLUSTER, DIRTY, Doing, FILE, Flash, LISTS, Lists, Look, PAGE, PATIENCE, PINNED, PhoneError,
     PhoneMemory, Reclaimer, State, Touch, WORKINGSET,
@@ -226,8 +227,10 @@ impl PhoneMemory {
         let near: Vec<u32> = self.swap.partition.around(extent.slot, width).filter(|&other| other != id).collect();
         let active = self.refault(id);
         self.extents.get_mut(id).flags |= WORKINGSET;
-        // While swap is at most half full the copy stays, and the extent can be evicted again without a write.
-        if !self.swap.is_half_empty() {
+        let Swap { zram, partition } = &self.swap;
+        // While swap is at most half full (`vm_swap_full`) the copy stays, and the extent can be evicted again without a
+        // write.
+        if (zram.stored + partition.used) * 2 > zram.capacity + partition.capacity {
             self.drop_copy(id);
         }
         self.enter(id, ANON, active);

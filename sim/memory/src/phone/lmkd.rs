@@ -174,7 +174,7 @@ pub fn decide(lmkd: &Lmkd, sight: &Sight) -> Option<(KillReason, i32)> {
 #[derive(Clone, Debug)]
 pub(super) struct Daemon {
     lmkd: Lmkd,
-    polling: Option<Polling>,
+    pub(super) polling: Option<Polling>,
     /// It killed a process at the last check.
     killed: bool,
     /// Refaults of file pages when the thrashing window began, and at the last check.
@@ -192,9 +192,9 @@ pub(super) struct Daemon {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Polling {
+pub(super) struct Polling {
     since: Nanos,
-    next: Nanos,
+    pub(super) next: Nanos,
 }
 
 impl Daemon {
@@ -211,10 +211,6 @@ impl Daemon {
             watching_file_cache: false,
             lmkd,
         }
-    }
-
-    pub(super) fn next_poll(&self) -> Option<Nanos> {
-        self.polling.map(|polling| polling.next)
     }
 
     /// The present thrashing: refaults in this window, and the remainder of previous windows.

@@ -9,13 +9,6 @@ pub(super) struct Swap {
     pub(super) partition: Partition,
 }
 
-impl Swap {
-    /// Whether at most half of it is in use (`vm_swap_full`).
-    pub(super) const fn is_half_empty(&self) -> bool {
-        (self.zram.stored + self.partition.used) * 2 <= self.zram.capacity + self.partition.capacity
-    }
-}
-
 /// A ZRAM disk: its contents and its use of DRAM.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Zram {

@@ -50,7 +50,8 @@ impl PhoneMemory {
         if actors.stalled > 0 || self.kswapd.awake {
             self.pressure.begin(self.now);
         }
-        let next = [self.pressure.next_check(), self.daemon.as_ref().and_then(super::lmkd::Daemon::next_poll)];
+        let polling = self.daemon.as_ref().and_then(|daemon| daemon.polling);
+        let next = [self.pressure.next_check(), polling.map(|polling| polling.next)];
         let check = next.into_iter().flatten().min().unwrap_or(Nanos::MAX).max(self.now);
         let to = until.max(self.now).min(check).min(actors.due.max(self.now));
         let kswapd = self.kswapd.due();

@@ -26,13 +26,9 @@ impl Matmul {
     /// An operand whose length does not match the sizes.
     pub fn forward(&self, left: &[f32], right: &[f32], product: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
-        let isa = Isa::chosen()?;
         self.check(left.len(), right.len(), product.len())?;
-        self.each(product, m * n, |i, product| {
-            let (left, right) = (part(left, i, m * k), part(right, i, k * n));
-            multiply([m, k, n], Matrix::rows(left, k), Matrix::rows(right, n), product, false, isa);
-        });
-        Ok(())
+        let operands = |i| (Matrix::rows(part(left, i, m * k), k), Matrix::rows(part(right, i, k * n), n));
+        each([m, k, n], operands, product)
     }
 
     /// The gradient of the left operand: `gradient rightᵀ`.
@@ -41,13 +37,9 @@ impl Matmul {
     /// An operand whose length does not match the sizes.
     pub fn left_gradient(&self, gradient: &[f32], right: &[f32], left_gradient: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
-        let isa = Isa::chosen()?;
         self.check(left_gradient.len(), right.len(), gradient.len())?;
-        self.each(left_gradient, m * k, |i, into| {
-            let (gradient, right) = (part(gradient, i, m * n), part(right, i, k * n));
-            multiply([m, n, k], Matrix::rows(gradient, n), Matrix::transposed(right, n), into, false, isa);
-        });
-        Ok(())
+        let operands = |i| (Matrix::rows(part(gradient, i, m * n), n), Matrix::transposed(part(right, i, k * n), n));
+        each([m, n, k], operands, left_gradient)
     }
 
     /// The gradient of the right operand: `leftᵀ gradient`.
@@ -56,19 +48,9 @@ impl Matmul {
     /// An operand whose length does not match the sizes.
     pub fn right_gradient(&self, left: &[f32], gradient: &[f32], right_gradient: &mut [f32]) -> Result {
         let Self { m, k, n, .. } = *self;
-        let isa = Isa::chosen()?;
         self.check(left.len(), right_gradient.len(), gradient.len())?;
-        self.each(right_gradient, k * n, |i, into| {
-            let (left, gradient) = (part(left, i, m * k), part(gradient, i, m * n));
-            multiply([k, m, n], Matrix::transposed(left, k), Matrix::rows(gradient, n), into, false, isa);
-        });
-        Ok(())
-    }
-
-    fn each(&self, output: &mut [f32], len: usize, f: impl Fn(usize, &mut [f32]) + Sync) {
-        if len > 0 {
-            output.par_chunks_mut(len).enumerate().for_each(|(i, output)| f(i, output));
-        }
+        let operands = |i| (Matrix::transposed(part(left, i, m * k), k), Matrix::rows(part(gradient, i, m * n), n));
+        each([k, m, n], operands, right_gradient)
     }
 
     fn check(&self, left: usize, right: usize, product: usize) -> Result {
@@ -80,4 +62,19 @@ impl Matmul {
 
 fn part(of: &[f32], i: usize, len: usize) -> &[f32] {
     &of[i * len..(i + 1) * len]
+}
+
+/// Multiplies the operands of each of a batch, of `sizes` rows, depth and columns.
+fn each<'a>(
+    sizes: [usize; 3],
+    operands: impl Fn(usize) -> (Matrix<'a>, Matrix<'a>) + Sync,
+    products: &mut [f32],
+) -> Result {
+    let isa = Isa::chosen()?;
+    let len = (sizes[0] * sizes[2]).max(1);
+    products.par_chunks_mut(len).enumerate().for_each(|(i, product)| {
+        let (left, right) = operands(i);
+        multiply(sizes, left, right, product, false, isa);
+    });
+    Ok(())
 }

@@ -180,8 +180,7 @@ impl Pool {
         let (input, output) = (self.input[axis], self.output[axis]);
         let span = |i: usize| match self.seen {
             Seen::Window(window) => {
-                let [kernel, stride, padding] =
-                    [window.kernel, window.stride, window.padding].map(|of| of[axis] as usize);
+                let [kernel, stride, padding] = sides(window, axis);
                 let start = i * stride.max(1);
                 start.saturating_sub(padding).min(input)..(start + kernel).saturating_sub(padding).min(input)
             }
@@ -195,8 +194,7 @@ impl Pool {
         let share = |(i, span): (usize, Range<usize>)| {
             let mut count = span.len();
             if let (Seen::Window(window), true) = (self.seen, count_padding) {
-                let [kernel, stride, padding] =
-                    [window.kernel, window.stride, window.padding].map(|of| of[axis] as usize);
+                let [kernel, stride, padding] = sides(window, axis);
                 // The padding counts; positions that `round_up` adds beyond it do not.
                 count = kernel.min((self.input[axis] + 2 * padding).saturating_sub(i * stride.max(1)));
             }
@@ -217,4 +215,9 @@ impl Pool {
         expect_length("the input of a pooling", input, self.planes * self.plane())?;
         expect_length("the output of a pooling", output, self.planes * self.output_plane())
     }
+}
+
+/// Kernel, stride and padding of a window along an axis.
+fn sides(window: Window, axis: usize) -> [usize; 3] {
+    [window.kernel, window.stride, window.padding].map(|of| of[axis] as usize)
 }

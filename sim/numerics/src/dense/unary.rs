@@ -136,19 +136,13 @@ fn map2(a: &[f32], b: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Sync)
 /// Words of a mask that are converted at a time.
 const WORDS: usize = BLOCK / 32;
 
-/// Bytes of a mask of `len` elements, one bit each.
-#[must_use]
-pub const fn mask_bytes(len: usize) -> usize {
-    len.div_ceil(8)
-}
-
 /// The gradient of a `ReLU`'s input, in place of that of its output, from a bit an element, lowest first: whether
 /// the element is above zero.
 ///
 /// # Errors
-/// A mask that is not [`mask_bytes`] long.
+/// A mask of another length than a bit an element takes.
 pub fn gate(mask: &[u8], isa: Isa, gradient: &mut [f32]) -> Result {
-    expect_length("a mask", mask.len(), mask_bytes(gradient.len()))?;
+    expect_length("a mask", mask.len(), gradient.len().div_ceil(8))?;
     gradient.par_chunks_mut(BLOCK).zip(mask.par_chunks(BLOCK / 8)).try_for_each(|(gradient, bytes)| {
         let mut words = [0; WORDS];
         let words = &mut words[..mask::mask_words(gradient.len())];

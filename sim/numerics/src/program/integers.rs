@@ -54,7 +54,8 @@ impl Program {
         let mut tensors = Vec::with_capacity(rewritten.graph.tensors.len());
         for (tensor, stands_for) in rewritten.graph.tensors.iter().zip(&rewritten.stands_for) {
             let kind = stands_for.map(|of| eager.tensors[of as usize]);
-            let kind = kind.unwrap_or_else(|| TensorKind::of_floats(tensor.bytes.times(1, FP32)));
+            let elements = tensor.bytes.times(1, FP32);
+            let kind = kind.unwrap_or(TensorKind { elements, is_integer: false, is_coded: false });
             let holds_values = !kind.is_integer && tensor.element != Element::Whole && kind.elements != Extent::ZERO;
             let is_coded = stands_for.is_some() && holds_values && tensor.bytes == kind.elements;
             tensors.push(TensorKind { is_coded, ..kind });

@@ -135,11 +135,6 @@ impl OperatorRow {
         };
         (0..there.len()).map(|place| time(place).unwrap_or(self.cpu[place])).sum()
     }
-
-    /// Whether most iterations skip `node`: a rescaling, if those are adaptive.
-    pub(super) fn passes_over(&self, node: &Node) -> bool {
-        self.seldom && node.rescales.is_some()
-    }
 }
 
 impl Wanted<'_> {
@@ -286,7 +281,9 @@ impl Walk<'_> {
         for _ in 0..2 {
             let mut before = false;
             steady = self.row.computing(there);
-            for (node, &here) in self.graph.nodes.iter().zip(&on_dsp).filter(|(node, _)| !self.row.passes_over(node)) {
+            // Most iterations skip rescalings, if those are adaptive.
+            let runs = |(node, _): &(&Node, &bool)| !(self.row.seldom && node.rescales.is_some());
+            for (node, &here) in self.graph.nodes.iter().zip(&on_dsp).filter(runs) {
                 let mut copied = 0;
                 for &input in &node.inputs {
                     if !std::mem::replace(&mut lies[input as usize][usize::from(here)], true) {

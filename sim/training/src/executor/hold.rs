@@ -6,7 +6,7 @@ use haversack_memory::pages::Effects;
 use haversack_memory::phone::Access;
 use haversack_policies::importance::writes_parameter_gradients_only;
 use haversack_policies::{Control, Holding, Storage, WHOLE};
-use haversack_workloads::{Extent, Need, NodeId, Phase, TensorId};
+use haversack_workloads::{Extent, NodeId, TensorId};
 
 use super::Executor;
 use crate::error::{Result, RunError, Stop};
@@ -169,11 +169,7 @@ impl Executor<'_> {
     /// Gives up the weight gradients that need a tensor, for this iteration.
     pub(super) fn give_up(&mut self, tensor: TensorId, node: NodeId) -> Result<(), Stop> {
         let graph = self.tensors.graph;
-        let reads = |id: &NodeId| {
-            let node = &graph.nodes[*id as usize];
-            node.phase == Phase::Backward && node.inputs.contains(&tensor) && node.need_of(tensor) == Need::Values
-        };
-        let readers: Vec<NodeId> = self.tensors.uses.of(tensor).iter().copied().filter(reads).collect();
+        let readers: Vec<NodeId> = self.costs.readers(tensor, &self.tensors).collect();
         let readers = || readers.iter().map(|&id| &graph.nodes[id as usize]);
         if let Some(other) = readers().find(|node| !writes_parameter_gradients_only(graph, node)) {
             let action = format!("give up {}, which {} reads", graph.tensor(tensor).name, other.name);
@@ -220,7 +216,7 @@ impl Executor<'_> {
     /// policy decides later.
     pub(super) fn requantise(&mut self, tensor: TensorId, bits: u8) -> Result<(), Stop> {
         if self.tensors.storage(tensor).is_none() {
-            self.tensors.pack_later(tensor);
+            self.tensors.to_pack.push(tensor);
             return Ok(());
         }
         self.await_packer(|packer| !packer.works_on(tensor))?;

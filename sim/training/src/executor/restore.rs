@@ -132,7 +132,7 @@ impl Executor<'_> {
     /// Lets flash read what backward reads soon, if there is room.
     pub(super) fn read_ahead(&mut self, id: NodeId) -> Result<(), Stop> {
         let flash = &self.lanes.flash;
-        if self.clock.phase() != Phase::Backward || !flash.used || flash.is_reading() {
+        if self.clock.phase() != Phase::Backward || !flash.used || !flash.reading.is_empty() {
             return Ok(());
         }
         let wanted = |&(reader, tensor): &(NodeId, TensorId)| {

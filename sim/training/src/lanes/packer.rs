@@ -32,8 +32,9 @@ pub(crate) struct PackerLane {
     cores: CpuCores,
     /// The current task, and its start.
     running: Option<(PackingTask, Nanos)>,
-    waiting: VecDeque<PackingTask>,
-    peak_staging: Bytes,
+    pub(super) waiting: VecDeque<PackingTask>,
+    /// The largest size of in-flight temporaries in this iteration.
+    pub(crate) peak_staging: Bytes,
 }
 
 impl PackerLane {
@@ -56,11 +57,6 @@ impl PackerLane {
 
     pub(crate) fn works_on(&self, tensor: TensorId) -> bool {
         self.tasks().any(|task| task.tensor == tensor)
-    }
-
-    /// The largest size of in-flight temporaries since the last call.
-    pub(crate) fn take_peak_staging(&mut self) -> Bytes {
-        std::mem::take(&mut self.peak_staging)
     }
 
     /// Hands over a tensor, which is locked until it is done.
@@ -91,18 +87,13 @@ impl PackerLane {
         }
         self.start(clock)
     }
-
-    /// Drops the queued tasks.
-    pub(super) fn forget_waiting(&mut self) {
-        self.waiting.clear();
-    }
 }
 
 /// Transfers in progress on flash.
 #[derive(Debug, Default)]
 pub(crate) struct FlashLane {
     writing: Vec<(TensorId, EventHandle)>,
-    reading: Vec<(TensorId, EventHandle)>,
+    pub(crate) reading: Vec<(TensorId, EventHandle)>,
     /// When it will have finished all of them.
     until: Nanos,
     /// Whether the run has swapped anything.
@@ -114,10 +105,6 @@ pub(crate) struct FlashLane {
 impl FlashLane {
     pub(crate) fn reads(&self, tensor: TensorId) -> bool {
         self.reading.iter().any(|(other, _)| *other == tensor)
-    }
-
-    pub(crate) const fn is_reading(&self) -> bool {
-        !self.reading.is_empty()
     }
 
     /// The number of tensors being written to flash: memory that becomes free without any loss.

@@ -1,11 +1,9 @@
 //! How faithful a run's gradients are to those of the whole mini-batch in fp32: runs are compared within a class, or
 //! with a better one.
 
-use std::collections::BTreeSet;
-
 use haversack_devices::Precision;
 use haversack_policies::{BatchStatistics, WHOLE};
-use haversack_workloads::{Phase, Role, TensorId, TrainingGraph};
+use haversack_workloads::{Role, TensorId, TrainingGraph};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::packing::BOUND;
@@ -65,11 +63,7 @@ impl Fidelity {
     /// The fidelity of a run in `precision` before any tensor is stored: it trains `graph` instead of the full graph
     /// `whole`.
     pub(crate) fn of(whole: &TrainingGraph, graph: &TrainingGraph, precision: Precision) -> Self {
-        let applied = |graph: &TrainingGraph| {
-            let updates = graph.nodes.iter().filter(|node| node.phase == Phase::Update);
-            let read = updates.flat_map(|node| node.inputs.iter().copied());
-            read.filter(|&id| graph.tensor(id).role == Role::ParameterGradient).collect::<BTreeSet<_>>().len()
-        };
+        let applied = |graph: &TrainingGraph| graph.applied_gradients().len();
         let size = |graph: &TrainingGraph, id: TensorId| graph.tensor(id).bytes.at(1);
         let bits = |id: &TensorId| u64::from(WHOLE) * size(graph, *id) / size(whole, *id).max(1);
         let is_weight = |id: &TensorId| matches!(graph.tensor(*id).role, Role::Parameter { .. });

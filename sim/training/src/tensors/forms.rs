@@ -185,11 +185,6 @@ impl Tensors<'_> {
         }
     }
 
-    /// A tensor that was kept whole is to be packed after all.
-    pub(crate) fn pack_later(&mut self, tensor: TensorId) {
-        self.to_pack.push(tensor);
-    }
-
     /// The next tensor that is to be packed after all, and is neither in use nor gone.
     pub(crate) fn next_to_pack(&mut self) -> Option<TensorId> {
         while let Some(tensor) = self.to_pack.pop() {

@@ -126,12 +126,6 @@ impl<'g> Values<'g> {
         }
     }
 
-    /// How far the values of a tensor that is whole spread: see [`Coding::spread`].
-    pub(super) fn spread(&self, tensor: TensorId) -> Option<f64> {
-        let Some(Contents::Floats(values)) = &self.slots[tensor as usize].whole else { return None };
-        Some(self.coding.spread(values))
-    }
-
     /// Stores a tensor that is whole with `bits` bits a value; the bytes for the arena, if there is one.
     pub(super) fn pack(&mut self, tensor: TensorId, bits: u8, samples: u64, paged: bool) -> Result<Bytes> {
         let Some(whole) = &self.slots[tensor as usize].whole else { return Ok(self.meter.bytes(0)) };
@@ -331,9 +325,7 @@ impl<'t, 'g> Carried<'t, 'g> {
     fn decode(&self, tensor: TensorId) -> Result<Contents, ProgramError> {
         self.values.decode(tensor, self.arena).map_err(|_| self.missing(tensor))
     }
-}
 
-impl Carried<'_, '_> {
     /// The sum of the squares of a tensor's values.
     pub(crate) fn squares(&self, tensor: TensorId) -> Result<f64, ProgramError> {
         Ok(self.values.coding.squares(&self.floats(tensor)?))
@@ -341,7 +333,8 @@ impl Carried<'_, '_> {
 
     /// How far the values of a tensor that is whole spread: the mean variance that one step over their range adds.
     pub(crate) fn spread(&self, tensor: TensorId) -> Option<f64> {
-        self.values.spread(tensor)
+        let Some(Contents::Floats(values)) = &self.values.slots[tensor as usize].whole else { return None };
+        Some(self.values.coding.spread(values))
     }
 }
 

@@ -10,12 +10,18 @@ use haversack_policies::{
     registry,
 };
 use haversack_testing::{eager, lowered};
-use haversack_training::{Budgets, Job, Machine, Wall, simulate, try_plan};
+use haversack_training::{Budgets, Job, Machine, Observe, Record, RunError, Wall, simulate};
 use haversack_workloads::TrainingGraph;
 use haversack_workloads::lowering::Variant;
 
 use crate::common::{job, on, share};
 use crate::support::phone_cpu;
+
+/// Runs one iteration of `job` by `plan`.
+fn try_plan(machine: &Machine, job: &Job<'_>, plan: Plan) -> Result<Record, RunError> {
+    let job = Job { iterations: 1, observe: Observe::default(), ..job.clone() };
+    simulate(machine, &job, &mut Planned::new(plan))
+}
 
 /// Runs `id` with `set` for `job`; returns everything recorded of the run, and the plan's text.
 fn recorded(machine: &Machine, job: &Job<'_>, id: &str, set: &[(&str, &str)]) -> (String, String) {

@@ -5,6 +5,8 @@
 //! meaningless one. Beyond the last cache, stores that bypass it save reading the line that they overwrite, and several
 //! streams are read faster than one; within it both cost. The fastest way is the limit.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64;
 use std::hint::black_box;
 
 use haversack_kernels::Isa;
@@ -105,13 +107,11 @@ impl Kernel for Write<'_> {
         let Some(from) = from else {
             first.fill(value);
             rest.fill(value);
-            let value = simd.splat(value);
             if past_caches {
-                for to in vectors {
-                    simd.stream(value, to);
-                }
-                simd.fence();
+                vectors.iter_mut().for_each(|to| stream(&[value; LANES], to));
+                fence();
             } else {
+                let value = simd.splat(value);
                 for to in vectors {
                     simd.store(value, to);
                 }
@@ -123,13 +123,34 @@ impl Kernel for Write<'_> {
         first.copy_from_slice(from_first);
         rest.copy_from_slice(from_rest);
         if past_caches {
-            for (to, from) in vectors.iter_mut().zip(from_vectors) {
-                simd.stream(simd.load(from), to);
-            }
-            simd.fence();
+            vectors.iter_mut().zip(from_vectors).for_each(|(to, from)| stream(from, to));
+            fence();
         } else {
             vectors.copy_from_slice(from_vectors);
         }
+    }
+}
+
+/// Stores to an address that is a multiple of [`LINE`], past the caches where the processor can. [`fence`] must follow
+/// before other code reads the data.
+#[inline(always)]
+fn stream(value: &[f32; LANES], to: &mut [f32; LANES]) {
+    #[cfg(target_arch = "x86_64")]
+    for (value, to) in value.as_chunks::<4>().0.iter().zip(to.as_chunks_mut::<4>().0) {
+        // SAFETY: SSE is part of every x86-64, both arrays have four elements, and the caller has aligned the address.
+        unsafe { x86_64::_mm_stream_ps(to.as_mut_ptr(), x86_64::_mm_loadu_ps(value.as_ptr())) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    to.copy_from_slice(value);
+}
+
+/// Makes streamed stores visible in order.
+#[inline(always)]
+fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of every x86-64.
+    unsafe {
+        x86_64::_mm_sfence();
     }
 }
 
