@@ -118,7 +118,7 @@ impl Graph {
             let got = format!("version {opset} of the standard operators does not exist");
             return Err(Fault::new(format!("{got}; expected one from 1 to {NEWEST}")));
         }
-        let mut signature = Signature::of(model.metadata_props.iter().chain(&graph.metadata_props));
+        let mut signature = Signature::of(graph.metadata_props.iter().chain(&model.metadata_props));
         let mut initialisers: HashMap<String, TensorProto> =
             graph.initializer.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
         signature.restore(&mut graph.node, &mut initialisers);
