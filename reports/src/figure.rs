@@ -59,7 +59,7 @@ pub use ticks::number;
 pub use trace::{Event, Phase, Trace};
 
 /// The PNG has this many pixels for each of the SVG's, along each axis.
-pub const PNG_SCALE: u32 = 2;
+pub const PNG_SCALE: u32 = 3;
 
 /// A figure: what is shown, not how. The default one has boxes as small as they may be.
 #[derive(Clone, Debug, Default)]
@@ -73,9 +73,10 @@ pub struct Figure {
     pub corner: Option<String>,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
-    /// Panels in a row; all of them where `None` and there are at most four, else as square as it gets.
+    /// Panels in a row; where `None`, as many as make the sheet a landscape.
     pub columns: Option<usize>,
-    /// Width and height in pixels of the box that data are drawn in. Bars widen it where they need to.
+    /// Width and height in pixels of the box that data are drawn in, at most: it is smaller where the sheet would be larger than
+    /// a slide with readable text. Bars widen it where they need to.
     pub panel_size: (u32, u32),
     /// One horizontal range for all panels.
     pub share_x: bool,

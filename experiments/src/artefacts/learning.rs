@@ -205,13 +205,12 @@ impl Compared {
     }
 }
 
-/// Adds what was learned to the data, a row a seed, draws accuracy against memory and against simulated time with their
-/// fronts, and offers as words what each way is above the first of its group.
+/// Adds what was learned to the data, a row a seed, and offers as words what each way is above the first of its group.
 pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
     outcome.widen(COLUMNS);
     let mut said = Vec::new();
     for one in found {
-        let Compared { stand_in, title, ways, group, .. } = one;
+        let Compared { stand_in, ways, group, .. } = one;
         let (mut differences, of) = (Vec::new(), stand_in_words(stand_in));
         for (place, (name, taught)) in ways.iter().enumerate() {
             let first = place - place % (*group).max(1);
@@ -229,29 +228,28 @@ pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
         }
         differences.extend(one.failure().map(|why| format!("not all were trained ({why})")));
         said.push(format!("{} ({of})", differences.join(", ")));
-        fronts(outcome, title, ways);
     }
     outcome.words("differences", said.join("; "));
     Ok(())
 }
 
-/// What learned nothing has no place on a front.
-fn fronts(outcome: &mut Outcome, title: &str, ways: &[(String, Result<Taught>)]) {
-    let taught = |(name, taught): &'_ (String, Result<Taught>)| Some((name.clone(), taught.as_ref().ok()?.clone()));
-    let drawn: Vec<(String, Taught)> =
-        ways.iter().filter_map(taught).filter(|(_, one)| one.at_chance().is_none()).collect();
-    if drawn.is_empty() {
-        return;
-    }
-    let costs: [Quantity<Taught>; 2] =
-        [("peak memory, MB", |one| one.memory_mb), ("simulated time, s", Taught::time_s)];
-    for (label, cost) in costs {
-        let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
-        let points =
-            |one: &Taught| one.accuracies(Part::Test).into_iter().map(|own| (cost(one), own)).collect::<Vec<_>>();
-        let front = drawn.iter().fold(front, |front, (name, one)| front.cloud(name.as_str(), points(one)));
-        let (label, unit) = label.split_once(", ").unwrap_or((label, ""));
-        outcome.panel(title, front, from_zero(label, unit), test_accuracy());
+/// What a training costs.
+pub(super) const COSTS: [Quantity<Taught>; 2] =
+    [("peak memory, MB", |one| one.memory_mb), ("simulated time, s", Taught::time_s)];
+
+/// Draws accuracy against each cost with the front; what learned nothing has no place there.
+pub(super) fn fronts(outcome: &mut Outcome, found: &[Compared], costs: &[Quantity<Taught>]) {
+    for Compared { title, ways, .. } in found {
+        let taught = ways.iter().filter_map(|(name, taught)| Some((name, taught.as_ref().ok()?)));
+        let drawn: Vec<(&String, &Taught)> = taught.filter(|(_, one)| one.at_chance().is_none()).collect();
+        for (label, cost) in costs.iter().filter(|_| !drawn.is_empty()) {
+            let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
+            let points =
+                |one: &Taught| one.accuracies(Part::Test).into_iter().map(|own| (cost(one), own)).collect::<Vec<_>>();
+            let front = drawn.iter().fold(front, |front, (name, one)| front.cloud(name.as_str(), points(one)));
+            let (label, unit) = label.split_once(", ").unwrap_or((label, ""));
+            outcome.panel(title, front, axis(label, unit), test_accuracy());
+        }
     }
 }
 

@@ -14,6 +14,11 @@ const EDGE: f64 = 16.0;
 /// Room right of a panel: half a tick label must fit.
 const RIGHT: f64 = 24.0;
 const TICK: f64 = 5.0;
+/// On a slide of this size the text of ticks is a fortieth of its height: boxes are as much smaller than wanted as a sheet needs
+/// that is to fit.
+const SLIDE: (f64, f64) = (782.0, 440.0);
+/// ... but no smaller than this.
+const LEAST_BOX: (f64, f64) = (150.0, 120.0);
 /// Between the title and what stands in the corner.
 const BESIDE_TITLE: f64 = 18.0;
 /// A title wraps at no less than this.
@@ -81,19 +86,27 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     }
     let styles = styles(figure);
     let columns = columns(figure);
-    let (cells, grid) = cells(figure, columns)?;
-    let inner = grid.width().max(360.0);
-    let legend = Legend::new(entries(figure, &cells, &grid, columns, &styles), inner);
-
+    let (wide, tall) = figure.panel_size;
+    let mut wanted = (f64::from(wide.clamp(80, 4000)), f64::from(tall.clamp(60, 4000)));
     let corner = figure.corner.as_deref().unwrap_or_default();
     let beside_title = if corner.is_empty() { 0.0 } else { Face::NOTE.width(corner) + BESIDE_TITLE };
-    let room = (inner - beside_title).max(LEAST_TITLE);
-    let title = if figure.title.is_empty() { Vec::new() } else { Face::TITLE.wrap(&figure.title, room) };
-    let note = figure.note.as_deref().map(|n| Face::NOTE.wrap(n, inner)).unwrap_or_default();
-    let head = title.len() as f64 * Face::TITLE.line() + note.len() as f64 * Face::NOTE.line();
-    let top = EDGE + if head > 0.0 { head + 10.0 } else { 0.0 };
-    let tall = grid.tall() + if legend.height == 0.0 { 0.0 } else { legend.height + 10.0 };
-    let (width, height) = size(EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE)?;
+    let (cells, grid, legend, title, note, top, (width, height)) = loop {
+        let (cells, grid) = cells(figure, columns, wanted)?;
+        let inner = grid.width().max(360.0);
+        let legend = Legend::new(entries(figure, &cells, &grid, columns, &styles), inner);
+        let room = (inner - beside_title).max(LEAST_TITLE);
+        let title = if figure.title.is_empty() { Vec::new() } else { Face::TITLE.wrap(&figure.title, room) };
+        let note = figure.note.as_deref().map(|n| Face::NOTE.wrap(n, inner)).unwrap_or_default();
+        let head = title.len() as f64 * Face::TITLE.line() + note.len() as f64 * Face::NOTE.line();
+        let top = EDGE + if head > 0.0 { head + 10.0 } else { 0.0 };
+        let tall = grid.tall() + if legend.height == 0.0 { 0.0 } else { legend.height + 10.0 };
+        let sheet = (EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE);
+        let smaller = shrunk(wanted, sheet);
+        if smaller == wanted {
+            break (cells, grid, legend, title, note, top, size(sheet.0, sheet.1)?);
+        }
+        wanted = smaller;
+    };
 
     let canvas = Canvas::new(width, height);
     canvas.lines((EDGE, EDGE + Face::TITLE.line() / 2.0), &title, Face::TITLE, HPos::Left);
@@ -126,8 +139,16 @@ fn styles(figure: &Figure) -> Styles<'_> {
 
 fn columns(figure: &Figure) -> usize {
     let count = figure.panels.len().max(1);
-    let square = if count <= 4 { count } else { (count as f64).sqrt().ceil() as usize };
-    figure.columns.unwrap_or(square).clamp(1, count)
+    // A box with its labels is about 5 : 4, and a slide 16 : 9: √(16/9 · 4/5 · count).
+    let wide = if count <= 3 { count } else { (1.4 * count as f64).sqrt().round() as usize };
+    figure.columns.unwrap_or(wide).clamp(1, count)
+}
+
+/// Boxes a little smaller than `wanted` along each axis along which the sheet is too large.
+fn shrunk(wanted: (f64, f64), sheet: (f64, f64)) -> (f64, f64) {
+    let less = |own: f64, least: f64, over: bool| if over { (own * 0.93).max(own.min(least)) } else { own };
+    let tallest = SLIDE.1.max(sheet.0 * SLIDE.1 / SLIDE.0);
+    (less(wanted.0, LEAST_BOX.0, sheet.0 > SLIDE.0), less(wanted.1, LEAST_BOX.1, sheet.1 > tallest))
 }
 
 fn size(width: f64, height: f64) -> Result<(u32, u32), FigureError> {
@@ -172,13 +193,12 @@ fn entries(figure: &Figure, cells: &[Cell<'_>], grid: &Grid, columns: usize, sty
     entries
 }
 
-fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), FigureError> {
+/// The cells whose boxes are of this size, wider where their bars need it.
+fn cells(figure: &Figure, columns: usize, (base, height): (f64, f64)) -> Result<(Vec<Cell<'_>>, Grid), FigureError> {
     let plots: Vec<&dyn Plot> = figure.panels.iter().map(|p| p.chart.plot()).collect();
     let sharing = || figure.panels.iter().filter(|panel| !panel.apart).map(|panel| panel.chart.plot());
     let all_x = sharing().map(|p| p.x_extent()).fold(None, join);
     let all_y = sharing().map(|p| p.y_extent()).fold(None, join);
-    let (base, height) =
-        (f64::from(figure.panel_size.0.clamp(80, 4000)), f64::from(figure.panel_size.1.clamp(60, 4000)));
     let mut grid = Grid { height, ..Grid::default() };
     for column in 0..columns.min(plots.len().max(1)) {
         let width = plots.iter().skip(column).step_by(columns).map(|p| p.least_width()).fold(base, f64::max);

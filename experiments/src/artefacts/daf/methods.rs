@@ -7,7 +7,8 @@ use super::setting::{
     store,
 };
 use crate::artefacts::learning::{
-    Compared, Taught, Training, answer_accuracy, compare, learn, stand_in_words, stand_ins, title, with_seeds,
+    COSTS, Compared, Taught, Training, answer_accuracy, compare, fronts, learn, stand_in_words, stand_ins, title,
+    with_seeds,
 };
 use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role as RowRole};
@@ -51,7 +52,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     let learned = of_methods(context)?;
     answer(context, &mut outcome, &learned);
     bars(&mut outcome, &learned);
-    draw(outcome, &learned)
+    draw(outcome, &learned, 0)
 }
 
 /// Figure 1a: what the memory of RoBERTa-base's training consists of.
@@ -102,7 +103,7 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
         }
         Ok(ways)
     })?;
-    draw(outcome, &learned)
+    draw(outcome, &learned, COSTS.len())
 }
 
 /// Figure 9: the reduction over batch sizes; stand-ins under Original and DAF with mini-batches of each size.
@@ -130,7 +131,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     })?;
     // Of each size DAF is compared with Original.
     learned.iter_mut().for_each(|one| one.group = 2);
-    draw(outcome, &learned)
+    draw(outcome, &learned, 1)
 }
 
 /// `scenario` under `method`; those that know a time budget get the declared one.
@@ -166,7 +167,7 @@ pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
         let of = |(method, name)| Ok(way(name, stand_in, timed(context, kind, &stand_in.scenario, method)?));
         METHODS.into_iter().map(of).collect()
     })?;
-    draw(outcome, &learned)
+    draw(outcome, &learned, COSTS.len())
 }
 
 /// Figure 14: energy of an iteration under all methods.
@@ -230,7 +231,7 @@ pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
     compare_at_equal_time(&mut outcome, AT_EQUAL_TIME, &learned);
     let mut outcome = show(context, records, outcome)?;
     draw_over_time(&mut outcome, &learned);
-    draw(outcome, &learned)
+    draw(outcome, &learned, 0)
 }
 
 pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
@@ -246,7 +247,7 @@ pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
             records.row(([one.title.as_str(), name.as_str()], [time, memory], lost, drawn))?;
         }
     }
-    draw(show(context, records, Outcome::default())?, &found)
+    draw(show(context, records, Outcome::default())?, &found, COSTS.len())
 }
 
 /// For what each kind stands in.
@@ -297,11 +298,12 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Comp
     }
 }
 
-/// Draws accuracy against memory and against simulated time with their fronts, and says in the figure what was trained.
-pub(super) fn draw(mut outcome: Outcome, found: &[Compared]) -> Result<Outcome> {
+/// Draws accuracy against the first of the costs, memory and simulated time, with fronts, and says in the figure what was trained.
+pub(super) fn draw(mut outcome: Outcome, found: &[Compared], costs: usize) -> Result<Outcome> {
     let named: Vec<String> = found.iter().map(|one| stand_in_words(&one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
     compare(&mut outcome, found)?;
+    fronts(&mut outcome, found, &COSTS[..costs]);
     Ok(outcome)
 }
 
