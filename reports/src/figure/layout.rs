@@ -14,8 +14,7 @@ const EDGE: f64 = 16.0;
 /// Room right of a panel: half a tick label must fit.
 const RIGHT: f64 = 24.0;
 const TICK: f64 = 5.0;
-/// On a slide of this size the text of ticks is a fortieth of its height: boxes are as much smaller than wanted as a sheet needs
-/// that is to fit.
+/// A slide on which tick labels are a fortieth of the height; boxes shrink until the sheet fits.
 const SLIDE: (f64, f64) = (782.0, 440.0);
 /// ... but no smaller than this.
 const LEAST_BOX: (f64, f64) = (150.0, 120.0);
@@ -252,7 +251,7 @@ fn cell<'a>(
     y_title: Vec<String>,
 ) -> Cell<'a> {
     let Frame { rect: Rect { width, height, .. }, x, y, .. } = frame;
-    let y_ticks = panel.y.ticks_for(y, height, |_| Face::TICK.size, (height / 42.0) as usize);
+    let y_ticks = panel.y.ticks_for(y, height, |_| Face::TICK.size, (height / 32.0) as usize);
     let x_ticks =
         x.map(|x| panel.x.ticks_for(x, width, |l| Face::TICK.width(l), (width / 46.0) as usize)).unwrap_or_default();
     let names = plot.categories().map(|names| names_under(names, width));

@@ -318,9 +318,9 @@ pub(super) fn bars(outcome: &mut Outcome, found: &[Compared]) {
     if found.iter().all(|one| one.first().is_none()) {
         return;
     }
-    let bars = Bars::new(found.iter().map(|one| one.title.as_str()));
+    let bars = Bars::new(found.iter().filter_map(|one| one.title.split(", ").next()));
     let bars = METHODS.into_iter().enumerate().fold(bars, |bars, (place, (_, name))| bars.series(series(place, name)));
-    outcome.bars("", bars, test_accuracy());
+    outcome.bars("accuracy of stand-ins", bars, from_zero("test accuracy", "%"));
 }
 
 /// The methods, and for people; those with a time budget have it. DAF keeps everything whole: memory is not short.
