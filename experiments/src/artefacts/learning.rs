@@ -234,15 +234,14 @@ pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
 }
 
 /// What a training costs.
-pub(super) const COSTS: [Quantity<Taught>; 2] =
-    [("peak memory, MB", |one| one.memory_mb), ("simulated time, s", Taught::time_s)];
+const COSTS: [Quantity<Taught>; 2] = [("peak memory, MB", |one| one.memory_mb), ("simulated time, s", Taught::time_s)];
 
-/// Draws accuracy against each cost with the front; what learned nothing has no place there.
-pub(super) fn fronts(outcome: &mut Outcome, found: &[Compared], costs: &[Quantity<Taught>]) {
+/// Draws accuracy against the first of the costs, with the front; what learned nothing has no place there.
+pub(super) fn fronts(outcome: &mut Outcome, found: &[Compared], costs: usize) {
     for Compared { title, ways, .. } in found {
         let taught = ways.iter().filter_map(|(name, taught)| Some((name, taught.as_ref().ok()?)));
         let drawn: Vec<(&String, &Taught)> = taught.filter(|(_, one)| one.at_chance().is_none()).collect();
-        for (label, cost) in costs.iter().filter(|_| !drawn.is_empty()) {
+        for (label, cost) in COSTS[..costs].iter().filter(|_| !drawn.is_empty()) {
             let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
             let points =
                 |one: &Taught| one.accuracies(Part::Test).into_iter().map(|own| (cost(one), own)).collect::<Vec<_>>();
@@ -253,10 +252,10 @@ pub(super) fn fronts(outcome: &mut Outcome, found: &[Compared], costs: &[Quantit
     }
 }
 
-/// What was trained and for what it stands, as panels are titled: `LeNet-5 on glyphs, standing in for ResNet-18`.
+/// What was trained and for what, as panels are titled: `LeNet-5 on glyphs (for ResNet-18)`.
 pub(super) fn title(network: &str, data: &str, stands_for: &str) -> String {
     let data = if data == "linear" { "linear classes" } else { data };
-    format!("{} on {data}, standing in for {stands_for}", spelled(network))
+    format!("{} on {data} (for {stands_for})", spelled(network))
 }
 
 /// A mean with half the width of its 95% interval, in words: `79.2 ± 0.4`; of one value that value.
@@ -311,9 +310,9 @@ mod tests {
     #[test]
     fn panels_are_titled_by_what_was_trained() {
         let found = title("mlp", "linear", "BERT");
-        assert_eq!(found, "MLP on linear classes, standing in for BERT");
+        assert_eq!(found, "MLP on linear classes (for BERT)");
         let found = title("transformer2-lora", "phrases", "RoBERTa-base");
-        assert_eq!(found, "a transformer with LoRA on phrases, standing in for RoBERTa-base");
+        assert_eq!(found, "a transformer with LoRA on phrases (for RoBERTa-base)");
     }
 
     /// A stand-in that is learned in a moment, and what `ways` of it came to with or without learning.

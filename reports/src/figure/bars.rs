@@ -129,7 +129,7 @@ const WIDEST_BAR: f64 = 56.0;
 /// The width at which every category's longest word fits under its slot.
 pub(super) fn width_for_names(categories: &[String]) -> f64 {
     let word = categories.iter().map(|c| Face::TICK.widest_word(c)).fold(0.0, f64::max);
-    (word + 10.0).min(90.0) * categories.len() as f64
+    (word + 6.5).min(90.0) * categories.len() as f64
 }
 
 impl Plot for Bars {

@@ -85,12 +85,10 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     }
     let styles = styles(figure);
     let columns = columns(figure);
-    let (wide, tall) = figure.panel_size;
-    let mut wanted = (f64::from(wide.clamp(80, 4000)), f64::from(tall.clamp(60, 4000)));
     let corner = figure.corner.as_deref().unwrap_or_default();
     let beside_title = if corner.is_empty() { 0.0 } else { Face::NOTE.width(corner) + BESIDE_TITLE };
-    let (cells, grid, legend, title, note, top, (width, height)) = loop {
-        let (cells, grid) = cells(figure, columns, wanted)?;
+    let laid = |size: (f64, f64)| -> Result<_, FigureError> {
+        let (cells, grid) = cells(figure, columns, size)?;
         let inner = grid.width().max(360.0);
         let legend = Legend::new(entries(figure, &cells, &grid, columns, &styles), inner);
         let room = (inner - beside_title).max(LEAST_TITLE);
@@ -100,12 +98,20 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
         let top = EDGE + if head > 0.0 { head + 10.0 } else { 0.0 };
         let tall = grid.tall() + if legend.height == 0.0 { 0.0 } else { legend.height + 10.0 };
         let sheet = (EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE);
-        let smaller = shrunk(wanted, sheet);
+        Ok((cells, grid, legend, title, note, top, sheet))
+    };
+    let mut wanted = (f64::from(figure.panel_size.0.clamp(80, 4000)), f64::from(figure.panel_size.1.clamp(60, 4000)));
+    let least = laid((LEAST_BOX.0.min(wanted.0), LEAST_BOX.1.min(wanted.1)))?.6;
+    let scale = (least.0 / SLIDE.0).max(least.1 / SLIDE.1).max(1.0);
+    let (cells, grid, legend, title, note, top, (width, height)) = loop {
+        let sheet = laid(wanted)?;
+        let smaller = shrunk(wanted, sheet.6, scale);
         if smaller == wanted {
-            break (cells, grid, legend, title, note, top, size(sheet.0, sheet.1)?);
+            break sheet;
         }
         wanted = smaller;
     };
+    let (width, height) = size(width, height)?;
 
     let canvas = Canvas::new(width, height);
     canvas.lines((EDGE, EDGE + Face::TITLE.line() / 2.0), &title, Face::TITLE, HPos::Left);
@@ -143,11 +149,11 @@ fn columns(figure: &Figure) -> usize {
     figure.columns.unwrap_or(wide).clamp(1, count)
 }
 
-/// Boxes a little smaller than `wanted` along each axis along which the sheet is too large.
-fn shrunk(wanted: (f64, f64), sheet: (f64, f64)) -> (f64, f64) {
+/// Boxes a little smaller than `wanted` along each axis along which the sheet is larger than a slide, `scale` times as large.
+fn shrunk(wanted: (f64, f64), sheet: (f64, f64), scale: f64) -> (f64, f64) {
     let less = |own: f64, least: f64, over: bool| if over { (own * 0.93).max(own.min(least)) } else { own };
-    let tallest = SLIDE.1.max(sheet.0 * SLIDE.1 / SLIDE.0);
-    (less(wanted.0, LEAST_BOX.0, sheet.0 > SLIDE.0), less(wanted.1, LEAST_BOX.1, sheet.1 > tallest))
+    let over = (sheet.0 > SLIDE.0 * scale, sheet.1 > SLIDE.1 * scale);
+    (less(wanted.0, LEAST_BOX.0, over.0), less(wanted.1, LEAST_BOX.1, over.1))
 }
 
 fn size(width: f64, height: f64) -> Result<(u32, u32), FigureError> {

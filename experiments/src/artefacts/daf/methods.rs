@@ -7,8 +7,7 @@ use super::setting::{
     store,
 };
 use crate::artefacts::learning::{
-    COSTS, Compared, Taught, Training, answer_accuracy, compare, fronts, learn, stand_in_words, stand_ins, title,
-    with_seeds,
+    Compared, Taught, Training, answer_accuracy, compare, fronts, learn, stand_in_words, stand_ins, title, with_seeds,
 };
 use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role as RowRole};
@@ -103,7 +102,7 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
         }
         Ok(ways)
     })?;
-    draw(outcome, &learned, COSTS.len())
+    draw(outcome, &learned, 2)
 }
 
 /// Figure 9: the reduction over batch sizes; stand-ins under Original and DAF with mini-batches of each size.
@@ -167,7 +166,7 @@ pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
         let of = |(method, name)| Ok(way(name, stand_in, timed(context, kind, &stand_in.scenario, method)?));
         METHODS.into_iter().map(of).collect()
     })?;
-    draw(outcome, &learned, COSTS.len())
+    draw(outcome, &learned, 2)
 }
 
 /// Figure 14: energy of an iteration under all methods.
@@ -247,7 +246,7 @@ pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
             records.row(([one.title.as_str(), name.as_str()], [time, memory], lost, drawn))?;
         }
     }
-    draw(show(context, records, Outcome::default())?, &found, COSTS.len())
+    draw(show(context, records, Outcome::default())?, &found, 2)
 }
 
 /// For what each kind stands in.
@@ -303,7 +302,7 @@ pub(super) fn draw(mut outcome: Outcome, found: &[Compared], costs: usize) -> Re
     let named: Vec<String> = found.iter().map(|one| stand_in_words(&one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
     compare(&mut outcome, found)?;
-    fronts(&mut outcome, found, &COSTS[..costs]);
+    fronts(&mut outcome, found, costs);
     Ok(outcome)
 }
 
@@ -318,7 +317,7 @@ pub(super) fn bars(outcome: &mut Outcome, found: &[Compared]) {
     if found.iter().all(|one| one.first().is_none()) {
         return;
     }
-    let bars = Bars::new(found.iter().filter_map(|one| one.title.split(", ").next()));
+    let bars = Bars::new(found.iter().filter_map(|one| one.title.split(" (").next()));
     let bars = METHODS.into_iter().enumerate().fold(bars, |bars, (place, (_, name))| bars.series(series(place, name)));
     outcome.bars("accuracy of stand-ins", bars, from_zero("test accuracy", "%"));
 }
@@ -400,16 +399,10 @@ pub(super) fn compare_at_equal_time(outcome: &mut Outcome, row: &str, found: &[C
 
 /// Draws accuracy by simulated time.
 pub(super) fn draw_over_time(outcome: &mut Outcome, found: &[Compared]) {
-    for one in found {
-        let series = |(name, taught): &(String, Result<Taught>)| {
-            let taught = taught.as_ref().ok()?;
-            Some(Series::new(name.as_str(), taught.curve()))
-        };
-        let series: Vec<Series> = one.ways.iter().filter_map(series).collect();
-        if !series.is_empty() {
-            let lines = series.into_iter().fold(Lines::new(), Lines::series);
-            outcome.panel(&one.title, lines, from_zero("simulated time", "s"), test_accuracy());
-        }
+    for one in found.iter().filter(|one| one.ways.iter().any(|(_, taught)| taught.is_ok())) {
+        let taught = one.ways.iter().filter_map(|(name, taught)| Some((name.as_str(), taught.as_ref().ok()?)));
+        let lines = taught.map(|(name, taught)| Series::new(name, taught.curve())).fold(Lines::new(), Lines::series);
+        outcome.panel(&one.title, lines, from_zero("simulated time", "s"), test_accuracy());
     }
 }
 
