@@ -61,7 +61,7 @@ pub use ticks::number;
 pub use trace::{Event, Phase, Trace};
 
 /// The PNG has this many pixels for each of the SVG's, along each axis.
-pub const PNG_SCALE: u32 = 2;
+pub const PNG_SCALE: u32 = 3;
 
 /// A figure: its contents, not its layout. The default one has the smallest possible boxes.
 #[derive(Clone, Debug, Default)]
@@ -75,9 +75,10 @@ pub struct Figure {
     pub corner: Option<String>,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
-    /// Panels in a row. With `None`, all of them if there are at most four, otherwise a grid as square as possible.
+    /// Panels in a row. With `None`, as many as give a landscape sheet.
     pub columns: Option<usize>,
-    /// Width and height in pixels of the box that data are drawn in. Bars widen it if they need to.
+    /// Width and height in pixels of the box that data are drawn in, at most: it shrinks if the sheet would be larger than
+    /// a slide with readable text. Bars widen it if they need to.
     pub panel_size: (u32, u32),
     /// One horizontal range for all panels.
     pub share_x: bool,

@@ -206,13 +206,13 @@ impl Compared {
     }
 }
 
-/// Adds the results to the data, one row per seed, draws accuracy against memory and against simulated time with their
-/// fronts, and offers as text the points by which each way is above the first of its group.
+/// Adds the results to the data, one row per seed, and offers as text the points by which each way is above the first of
+/// its group.
 pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
     outcome.widen(COLUMNS);
     let mut said = Vec::new();
     for one in found {
-        let Compared { stand_in, title, ways, group, .. } = one;
+        let Compared { stand_in, ways, group, .. } = one;
         let (mut differences, of) = (Vec::new(), stand_in_words(stand_in));
         for (place, (name, taught)) in ways.iter().enumerate() {
             let first = place - place % (*group).max(1);
@@ -230,37 +230,34 @@ pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
         }
         differences.extend(one.failure().map(|why| format!("not all were trained ({why})")));
         said.push(format!("{} ({of})", differences.join(", ")));
-        fronts(outcome, title, ways);
     }
     outcome.words("differences", said.join("; "));
     Ok(())
 }
 
-/// Ways that learned nothing are left out of fronts.
-fn fronts(outcome: &mut Outcome, title: &str, ways: &[(String, Result<Taught>)]) {
-    let taught = |(name, taught): &'_ (String, Result<Taught>)| Some((name.clone(), taught.as_ref().ok()?.clone()));
-    let drawn: Vec<(String, Taught)> =
-        ways.iter().filter_map(taught).filter(|(_, one)| one.at_chance().is_none()).collect();
-    if drawn.is_empty() {
-        return;
-    }
-    let costs: [Quantity<Taught>; 2] =
-        [("peak memory, MB", |one| one.memory_mb), ("simulated time, s", Taught::time_s)];
-    for (label, cost) in costs {
-        let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
-        let points =
-            |one: &Taught| one.accuracies(Part::Test).into_iter().map(|own| (cost(one), own)).collect::<Vec<_>>();
-        let front = drawn.iter().fold(front, |front, (name, one)| front.cloud(name.as_str(), points(one)));
-        let (label, unit) = label.split_once(", ").unwrap_or((label, ""));
-        outcome.panel(title, front, from_zero(label, unit), test_accuracy());
+/// The costs of a training.
+const COSTS: [Quantity<Taught>; 2] = [("peak memory, MB", |one| one.memory_mb), ("simulated time, s", Taught::time_s)];
+
+/// Draws accuracy against the first of the costs, with the front. Ways that learned nothing are left out.
+pub(super) fn fronts(outcome: &mut Outcome, found: &[Compared], costs: usize) {
+    for Compared { title, ways, .. } in found {
+        let taught = ways.iter().filter_map(|(name, taught)| Some((name, taught.as_ref().ok()?)));
+        let drawn: Vec<(&String, &Taught)> = taught.filter(|(_, one)| one.at_chance().is_none()).collect();
+        for (label, cost) in COSTS[..costs].iter().filter(|_| !drawn.is_empty()) {
+            let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
+            let points =
+                |one: &Taught| one.accuracies(Part::Test).into_iter().map(|own| (cost(one), own)).collect::<Vec<_>>();
+            let front = drawn.iter().fold(front, |front, (name, one)| front.cloud(name.as_str(), points(one)));
+            let (label, unit) = label.split_once(", ").unwrap_or((label, ""));
+            outcome.panel(title, front, axis(label, unit), test_accuracy());
+        }
     }
 }
 
-/// The title of panels, from the trained network, the data, and the replaced network: `LeNet-5 on glyphs, standing
-/// in for ResNet-18`.
+/// The title of panels, from the trained network, the data, and the replaced network: `LeNet-5 on glyphs (for ResNet-18)`.
 pub(super) fn title(network: &str, data: &str, stands_for: &str) -> String {
     let data = if data == "linear" { "linear classes" } else { data };
-    format!("{} on {data}, standing in for {stands_for}", spelled(network))
+    format!("{} on {data} (for {stands_for})", spelled(network))
 }
 
 /// A mean with half the width of its 95% interval as text: `79.2 ± 0.4`; for a single value only the value.
@@ -316,9 +313,9 @@ mod tests {
     #[test]
     fn panels_are_titled_by_what_was_trained() {
         let found = title("mlp", "linear", "BERT");
-        assert_eq!(found, "MLP on linear classes, standing in for BERT");
+        assert_eq!(found, "MLP on linear classes (for BERT)");
         let found = title("transformer2-lora", "phrases", "RoBERTa-base");
-        assert_eq!(found, "a transformer with LoRA on phrases, standing in for RoBERTa-base");
+        assert_eq!(found, "a transformer with LoRA on phrases (for RoBERTa-base)");
     }
 
     /// A stand-in that trains quickly, and the results of `ways` of it, with or without learning.

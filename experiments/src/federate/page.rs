@@ -24,7 +24,7 @@ pub(super) fn page(record: &Map<String, Value>, tables: &Tables, text: &str) -> 
 }
 
 fn drawn(title: &str, alt: String, panels: impl IntoIterator<Item = Panel>) -> Result<Option<Drawn>, FigureError> {
-    let svg = panels.into_iter().fold(Figure::new(title).columns(2), Figure::panel).render()?.svg;
+    let svg = panels.into_iter().fold(Figure::new(title).order(ORDER), Figure::panel).render()?.svg;
     Ok(Some(Drawn { alt, svg }))
 }
 
@@ -207,11 +207,17 @@ const MOST_CURVES: usize = 8;
 const OUTCOMES: [(&str, &str); 4] =
     [("completed", "completed"), ("timed_out", "timed out"), ("dropped", "dropped"), ("killed", "killed")];
 
+/// Names that get their colours first: completed is green, and timed out is red.
+const ORDER: [&str; 5] = ["all phones", "timed out", "completed", "killed", "dropped"];
+
 /// Accuracy over simulated time where it was measured, durations of rounds, and by memory class the outcomes of phones,
 /// the phones left out and why, energy and budgets.
 pub(super) fn figure(record: &Map<String, Value>, tables: &Tables) -> Figure {
     let runs = Runs::of(tables);
-    let figure = Figure::new(title(record)).note(note(record, runs.names.len())).columns(2);
+    let (_, sums) = by_class(tables, &OUTCOMES.map(|outcome| outcome.0));
+    let [completed, all] = [&sums[..1], &sums[..]].map(|of| of.concat().iter().sum::<f64>());
+    let title = format!("{}: {completed} of {all} parts of phones completed", title(record));
+    let figure = Figure::new(title).note(note(record, runs.names.len())).order(ORDER);
     let panels = [durations(&runs, tables), parts(tables), left_out(tables), energy(tables), budgets(tables)];
     learned(&runs, tables).into_iter().chain(panels).fold(figure, Figure::panel)
 }

@@ -4,7 +4,9 @@
 //! [[figure]]
 //! artefact = "figure10"           # of this paper
 //! title = "Sage, figure 10: throughput against memory, batch 32"
-//! note = "Of the paper: {paper:sage/figure10/*/ratio}."   # optional, with the placeholders of notes
+//! finding = "the ratio is {simulated:sage/figure10/*/ratio}"      # optional, with the placeholders of notes: replaces the
+//!                                 # title's words after the colon, which open the note
+//! note = "Of the paper: {paper:sage/figure10/*/ratio}."   # optional, likewise
 //! columns = 4                     # panels in a row
 //! size = [270, 220]               # of a panel, in pixels
 //! share_y = true                  # one range for all panels; likewise share_x
@@ -26,7 +28,7 @@ use haversack_reports::{Axis, BarSeries, Bars, Figure, Look, Meanings, Panel};
 use indexmap::IndexSet;
 use serde::Deserialize;
 
-use super::{Answer, Claim, ComparedCell, Facts, Status};
+use super::{Answer, Claim, ComparedCell, Facts, Reference, Status};
 
 /// The frame around the panels of an artefact's figure.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -36,6 +38,8 @@ pub(crate) struct FigureFrame {
     pub artefact: String,
     /// The title, above everything.
     pub title: String,
+    /// What was found, with placeholders; left out where something that it quotes is not there.
+    pub finding: Option<String>,
     /// A sentence below the title, with placeholders.
     pub note: Option<String>,
     /// Panels per row; chosen automatically if `None`.
@@ -67,8 +71,13 @@ impl FigureFrame {
         if self.rows {
             panels.extend(panels_of(facts.cells));
         }
-        let title = facts.text(&self.title)?.unwrap_or_default();
-        let note = self.note.as_ref().map_or(Ok(None), |note| facts.text(note))?;
+        let mut title = facts.text(&self.title)?.unwrap_or_default();
+        let mut note = self.note.as_ref().map_or(Ok(None), |note| facts.text(note))?;
+        if let Some(finding) = self.finding.as_ref().and_then(|finding| facts.text(finding).ok().flatten()) {
+            let (figure, about) = title.split_once(": ").unwrap_or(("", &title));
+            note = Some(format!("{}. {}", Reference::name(about), note.unwrap_or_default()));
+            title = if figure.is_empty() { finding } else { format!("{figure}: {finding}") };
+        }
         let figure = Figure::new(title);
         let hatched = self.hatched.clone().unwrap_or(figure.meanings.hatched);
         Ok(Figure {
@@ -205,6 +214,15 @@ mod tests {
         assert_eq!((figure.panel_size, figure.columns), ((300, 200), Some(2)));
         assert!(figure.share_y && !figure.share_x);
         assert_eq!((figure.meanings.hatched.as_str(), figure.meanings.solid.as_str()), ("interval", "simulated"));
+        let found = |finding: &str| {
+            let title = "Sage, figure 8: memory".to_owned();
+            let frame = FigureFrame { title, finding: Some(finding.to_owned()), ..frame.clone() };
+            frame.around(Vec::new(), &facts).unwrap()
+        };
+        let figure = found("it takes {quantity:users}");
+        assert_eq!(figure.title, "Sage, figure 8: it takes two users");
+        assert_eq!(figure.note.as_deref(), Some("Memory. two users."));
+        assert_eq!(found("it takes {quantity:phones}").title, "Sage, figure 8: memory");
         let other = FigureFrame { note: Some("{quantity:phones}".to_owned()), ..frame };
         assert!(other.around(Vec::new(), &facts).unwrap_err().contains("`phones`"));
     }

@@ -277,7 +277,7 @@ fn contradiction(paper: &str, file: &ReadingsFile, reference: &Reference) -> Opt
     };
     let of_frame = |frame: &FigureFrame| {
         let rows: Vec<&ReferenceRow> = reference.of(paper, &frame.artefact).collect();
-        let mut texts = std::iter::once(&frame.title).chain(&frame.note);
+        let mut texts = std::iter::once(&frame.title).chain(&frame.finding).chain(&frame.note);
         let message = unknown(std::slice::from_ref(&frame.artefact));
         let message = message.or_else(|| texts.find_map(|text| text_contradiction(text, &rows)));
         message.map(|message| (frame.title.clone(), message))

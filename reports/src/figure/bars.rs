@@ -1,4 +1,6 @@
-//! Grouped bars: categories × series, the paper's values next to the simulated ones.
+//! Grouped bars: categories × series, the paper's values as marks on the simulated ones.
+
+use plotters::style::RGBColor;
 
 use super::FigureError;
 use super::axis::{Fit, Frame};
@@ -11,13 +13,14 @@ use super::ticks::number;
 
 /// Bars in groups, one group a category.
 ///
-/// A bar on a logarithmic axis would have no base, so each value is drawn as a marker instead.
+/// A bar on a logarithmic axis would have no base, so each value is drawn as a marker instead. Hatched bars that follow a
+/// series of another look are diamonds on its bars.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Bars {
     /// The categories, left to right.
     pub categories: Vec<String>,
-    /// The series, left to right in each group; neighbours with the same name touch.
+    /// The series, left to right in each group.
     pub series: Vec<BarSeries>,
     /// Whether each bar's value is written above it.
     pub values_shown: bool,
@@ -40,20 +43,31 @@ impl Bars {
         Self { values_shown: true, ..self }
     }
 
+    /// Whether the values of a series are marks on the bars of the one before it: the paper's on the simulated ones.
+    fn is_mark(&self, series: usize) -> bool {
+        let look = |place: usize| self.series.get(place).map(|one| one.look);
+        look(series) == Some(Look::Hatched) && series.checked_sub(1).is_some_and(|before| look(before) != look(series))
+    }
+
+    /// The value of a series in a category, if it has one.
+    fn value(&self, series: usize, category: usize) -> Option<f64> {
+        self.series.get(series)?.values.get(category).copied().flatten()
+    }
+
+    /// A bar's value as text, with that of the mark on it in brackets.
+    fn label(&self, series: usize, category: usize) -> String {
+        let own = self.value(series, category).map_or_else(|| "n/a".to_owned(), number);
+        let mark = self.value(series + 1, category).filter(|_| self.is_mark(series + 1));
+        mark.map_or(own.clone(), |mark| format!("{own} ({})", number(mark)))
+    }
+
     /// The positions of the bars of a group, as left edges in units of a bar's width, and the group's whole width.
     fn offsets(&self) -> (Vec<f64>, f64) {
-        let mut edges = Vec::new();
-        let mut x = 0.0;
-        let mut last: Option<&str> = None;
-        for series in &self.series {
-            if last.is_some_and(|name| name != series.name) {
-                x += 0.16;
-            }
-            edges.push(x);
-            x += 1.0;
-            last = Some(&series.name);
+        let mut edges: Vec<f64> = Vec::new();
+        for place in 0..self.series.len() {
+            edges.push(edges.last().map_or(0.0, |edge| if self.is_mark(place) { *edge } else { edge + 1.16 }));
         }
-        (edges, x.max(1.0))
+        (edges.clone(), edges.last().map_or(1.0, |edge| edge + 1.0))
     }
 
     /// The width of a bar in a frame of this width.
@@ -62,16 +76,22 @@ impl Bars {
     }
 
     fn widest_value(&self) -> f64 {
-        Face::VALUE.widest(&self.values().map(number).collect::<Vec<_>>())
+        let bars = (0..self.series.len()).filter(|place| !self.is_mark(*place));
+        let labels = bars.flat_map(|bar| (0..self.categories.len()).map(move |category| self.label(bar, category)));
+        Face::VALUE.widest(&labels.collect::<Vec<_>>())
+    }
+
+    /// The sample of a series in the legend.
+    fn key(&self, series: usize, colour: RGBColor, look: Look) -> Key {
+        if self.is_mark(series) && look == Look::Hatched {
+            return Key::Series { style: Style { colour, shape: Shape::Diamond }, look, line: false, marker: true };
+        }
+        Key::Swatch { colour, look }
     }
 
     /// Whether the widest value fits horizontally above a bar of this width.
     fn values_lie(&self, bar: f64) -> bool {
-        self.widest_value() + 4.0 <= if self.series.len() == 1 { bar / SHARE } else { bar * 1.08 }
-    }
-
-    fn values(&self) -> impl Iterator<Item = f64> {
-        self.series.iter().flat_map(|s| s.values.iter().flatten().copied())
+        self.widest_value() + 4.0 <= if self.offsets().1 == 1.0 { bar / SHARE } else { bar * 1.08 }
     }
 }
 
@@ -101,15 +121,15 @@ impl BarSeries {
 
 /// The share of a category's slot that its bars take.
 pub(super) const SHARE: f64 = 0.8;
-/// The least width of a bar.
-const LEAST_BAR: f64 = 12.0;
+/// The least width of a bar: without values, and with them.
+const LEAST_BAR: [f64; 2] = [8.0, 12.0];
 /// The greatest width, so that a single bar is not a wall.
 const WIDEST_BAR: f64 = 56.0;
 
 /// The width at which every category's longest word fits under its slot.
 pub(super) fn width_for_names(categories: &[String]) -> f64 {
     let word = categories.iter().map(|c| Face::TICK.widest_word(c)).fold(0.0, f64::max);
-    (word + 10.0).min(90.0) * categories.len() as f64
+    (word + 6.5).min(90.0) * categories.len() as f64
 }
 
 impl Plot for Bars {
@@ -127,7 +147,7 @@ impl Plot for Bars {
     }
 
     fn least_width(&self) -> f64 {
-        let bars = self.offsets().1 * LEAST_BAR / SHARE * self.categories.len() as f64;
+        let bars = self.offsets().1 * LEAST_BAR[usize::from(self.values_shown)] / SHARE * self.categories.len() as f64;
         bars.max(width_for_names(&self.categories))
     }
 
@@ -142,24 +162,34 @@ impl Plot for Bars {
         let lying = self.values_lie(bar);
         for category in 0..self.categories.len() {
             let left = frame.rect.left + slot * (category as f64 + 0.5) - bar * whole / 2.0;
-            for (series, edge) in self.series.iter().zip(&edges) {
+            for (place, edge) in edges.iter().enumerate().filter(|(place, _)| !self.is_mark(*place)) {
                 let left = left + bar * edge;
-                let Some(value) = series.values.get(category).copied().flatten() else {
-                    if self.values_shown {
-                        let foot = (left + bar / 2.0, frame.rect.bottom() - 5.0);
-                        canvas.upright(foot, "n/a", Face::VALUE, MUTED, HPos::Left);
-                    }
-                    continue;
-                };
-                let name = styles.words(&series.name, series.look);
-                let words = frame.value_in_words(&name, &self.categories[category], value);
-                let draw = || {
-                    let tip = draw_bar(canvas, frame, left, bar, value, styles.of(&series.name), series.look);
-                    if let Some(tip) = tip.filter(|_| self.values_shown) {
-                        draw_value(canvas, left + bar / 2.0, tip, value, lying);
-                    }
-                };
-                canvas.named("series", &series.name, || canvas.valued(&words, draw));
+                let mut own = vec![place];
+                if self.is_mark(place + 1) {
+                    // Where both are marks, the simulated one is on top.
+                    own.insert(usize::from(!frame.y.log), place + 1);
+                }
+                let mut tips = Vec::new();
+                for at in own {
+                    let (series, Some(value)) = (&self.series[at], self.value(at, category)) else { continue };
+                    let words = styles.words(&series.name, series.look);
+                    let words = frame.value_in_words(&words, &self.categories[category], value);
+                    let shape = if self.is_mark(at) { Shape::Diamond } else { Shape::Circle };
+                    let style = Style { shape, ..styles.of(&series.name) };
+                    let draw = || tips.extend(draw_bar(canvas, frame, (left, bar), value, style, series.look));
+                    canvas.named("series", &series.name, || canvas.valued(&words, draw));
+                }
+                if self.values_shown {
+                    let tip = tips.into_iter().min_by(f64::total_cmp);
+                    let label = self.label(place, category);
+                    let middle = left + bar / 2.0;
+                    canvas.named("series", &self.series[place].name, || match tip {
+                        Some(tip) => draw_value(canvas, middle, tip, &label, lying),
+                        None => {
+                            canvas.upright((middle, frame.rect.bottom() - 5.0), &label, Face::VALUE, MUTED, HPos::Left)
+                        }
+                    });
+                }
             }
         }
         if frame.y.holds(0.0) && frame.y.lo < 0.0 && !frame.y.log {
@@ -174,36 +204,36 @@ impl Plot for Bars {
             let is_alone = self.series.iter().filter(|s| s.name == series.name).all(|s| s.look == series.look);
             if is_alone { series.look } else { Look::Solid }
         };
-        let key = |series: &BarSeries| Entry {
-            key: Key::Swatch { colour: styles.of(&series.name).colour, look: look(series) },
+        let key = |(place, series): (usize, &BarSeries)| Entry {
+            key: self.key(place, styles.of(&series.name).colour, look(series)),
             label: series.name.clone(),
         };
-        self.series.iter().map(key).collect()
+        self.series.iter().enumerate().map(key).collect()
     }
 
     fn looks(&self) -> Vec<(Look, Key)> {
-        self.series.iter().map(|s| (s.look, Key::Swatch { colour: MUTED, look: s.look })).collect()
+        self.series.iter().enumerate().map(|(place, s)| (s.look, self.key(place, MUTED, s.look))).collect()
     }
 }
 
-/// Draws one bar (or its marker) and returns the position of its tip, in pixels; `None` if it is outside the axis.
+/// Draws one bar (or its marker, a diamond on the bar or in its place) between `left` and `left + width`, and returns the
+/// position of its tip, in pixels, negative below zero; `None` if it is outside the axis.
 fn draw_bar(
     canvas: &Canvas,
     frame: &Frame<'_>,
-    left: f64,
-    width: f64,
+    (left, width): (f64, f64),
     value: f64,
     style: Style,
     look: Look,
 ) -> Option<f64> {
-    if frame.y.log {
+    let is_mark = style.shape == Shape::Diamond;
+    if frame.y.log || is_mark {
         if !frame.y.holds(value) {
             return None;
         }
-        let tip = frame.y_at(value);
-        let marker = Style { shape: Shape::Circle, ..style };
-        canvas.marker((left + width / 2.0, tip), (width / 3.0).clamp(3.0, 5.0), marker, look);
-        return Some(tip - 5.0);
+        let (y, radius) = (frame.y_at(value), (width / 3.0).clamp(3.0, 5.0) + if is_mark { 2.0 } else { 0.0 });
+        canvas.marker((left + width / 2.0, y), radius, style, look);
+        return Some(if value < 0.0 { -y - radius } else { y - radius });
     }
     // A bar that extends beyond a given range is cut at the frame, and gets no value, which
     // would mark the wrong height.
@@ -216,13 +246,12 @@ fn draw_bar(
     frame.y.holds(value).then_some(if value < 0.0 { -foot } else { top })
 }
 
-/// Writes a value above its bar, or below it if the value is negative.
-fn draw_value(canvas: &Canvas, x: f64, tip: f64, value: f64, lying: bool) {
-    let text = number(value);
+/// Writes a value above its bar, or below it if the tip is negative.
+fn draw_value(canvas: &Canvas, x: f64, tip: f64, text: &str, lying: bool) {
     let (y, sign) = if tip < 0.0 { (-tip, 1.0) } else { (tip, -1.0) };
     if lying {
-        return canvas.text((x, y + sign * 7.5), &text, Face::VALUE, INK, HPos::Center);
+        return canvas.text((x, y + sign * 7.5), text, Face::VALUE, INK, HPos::Center);
     }
     let anchor = if sign < 0.0 { HPos::Left } else { HPos::Right };
-    canvas.upright((x, y + sign * 4.0), &text, Face::VALUE, INK, anchor);
+    canvas.upright((x, y + sign * 4.0), text, Face::VALUE, INK, anchor);
 }

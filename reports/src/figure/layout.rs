@@ -14,6 +14,10 @@ const EDGE: f64 = 16.0;
 /// Room right of a panel: half a tick label must fit.
 const RIGHT: f64 = 24.0;
 const TICK: f64 = 5.0;
+/// A slide on which tick labels are a fortieth of the height; boxes shrink until the sheet fits.
+const SLIDE: (f64, f64) = (782.0, 440.0);
+/// ... but no smaller than this.
+const LEAST_BOX: (f64, f64) = (150.0, 120.0);
 /// Between the title and the text in the corner.
 const BESIDE_TITLE: f64 = 18.0;
 /// A title wraps only if it is wider than this.
@@ -81,19 +85,33 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
     }
     let styles = styles(figure);
     let columns = columns(figure);
-    let (cells, grid) = cells(figure, columns)?;
-    let inner = grid.width().max(360.0);
-    let legend = Legend::new(entries(figure, &cells, &grid, columns, &styles), inner);
-
     let corner = figure.corner.as_deref().unwrap_or_default();
     let beside_title = if corner.is_empty() { 0.0 } else { Face::NOTE.width(corner) + BESIDE_TITLE };
-    let room = (inner - beside_title).max(LEAST_TITLE);
-    let title = if figure.title.is_empty() { Vec::new() } else { Face::TITLE.wrap(&figure.title, room) };
-    let note = figure.note.as_deref().map(|n| Face::NOTE.wrap(n, inner)).unwrap_or_default();
-    let head = title.len() as f64 * Face::TITLE.line() + note.len() as f64 * Face::NOTE.line();
-    let top = EDGE + if head > 0.0 { head + 10.0 } else { 0.0 };
-    let tall = grid.tall() + if legend.height == 0.0 { 0.0 } else { legend.height + 10.0 };
-    let (width, height) = size(EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE)?;
+    let laid = |size: (f64, f64)| -> Result<_, FigureError> {
+        let (cells, grid) = cells(figure, columns, size)?;
+        let inner = grid.width().max(360.0);
+        let legend = Legend::new(entries(figure, &cells, &grid, columns, &styles), inner);
+        let room = (inner - beside_title).max(LEAST_TITLE);
+        let title = if figure.title.is_empty() { Vec::new() } else { Face::TITLE.wrap(&figure.title, room) };
+        let note = figure.note.as_deref().map(|n| Face::NOTE.wrap(n, inner)).unwrap_or_default();
+        let head = title.len() as f64 * Face::TITLE.line() + note.len() as f64 * Face::NOTE.line();
+        let top = EDGE + if head > 0.0 { head + 10.0 } else { 0.0 };
+        let tall = grid.tall() + if legend.height == 0.0 { 0.0 } else { legend.height + 10.0 };
+        let sheet = (EDGE + inner.max(Face::TITLE.widest(&title) + beside_title) + 8.0, top + tall + EDGE);
+        Ok((cells, grid, legend, title, note, top, sheet))
+    };
+    let mut wanted = (f64::from(figure.panel_size.0.clamp(80, 4000)), f64::from(figure.panel_size.1.clamp(60, 4000)));
+    let least = laid((LEAST_BOX.0.min(wanted.0), LEAST_BOX.1.min(wanted.1)))?.6;
+    let scale = (least.0 / SLIDE.0).max(least.1 / SLIDE.1).max(1.0);
+    let (cells, grid, legend, title, note, top, (width, height)) = loop {
+        let sheet = laid(wanted)?;
+        let smaller = shrunk(wanted, sheet.6, scale);
+        if smaller == wanted {
+            break sheet;
+        }
+        wanted = smaller;
+    };
+    let (width, height) = size(width, height)?;
 
     let canvas = Canvas::new(width, height);
     canvas.lines((EDGE, EDGE + Face::TITLE.line() / 2.0), &title, Face::TITLE, HPos::Left);
@@ -126,8 +144,16 @@ fn styles(figure: &Figure) -> Styles<'_> {
 
 fn columns(figure: &Figure) -> usize {
     let count = figure.panels.len().max(1);
-    let square = if count <= 4 { count } else { (count as f64).sqrt().ceil() as usize };
-    figure.columns.unwrap_or(square).clamp(1, count)
+    // A box with its labels is about 5 : 4, and a slide 16 : 9: √(16/9 · 4/5 · count).
+    let wide = if count <= 3 { count } else { (1.4 * count as f64).sqrt().round() as usize };
+    figure.columns.unwrap_or(wide).clamp(1, count)
+}
+
+/// Boxes a little smaller than `wanted` along each axis along which the sheet is larger than a slide, `scale` times as large.
+fn shrunk(wanted: (f64, f64), sheet: (f64, f64), scale: f64) -> (f64, f64) {
+    let less = |own: f64, least: f64, over: bool| if over { (own * 0.93).max(own.min(least)) } else { own };
+    let over = (sheet.0 > SLIDE.0 * scale, sheet.1 > SLIDE.1 * scale);
+    (less(wanted.0, LEAST_BOX.0, over.0), less(wanted.1, LEAST_BOX.1, over.1))
 }
 
 fn size(width: f64, height: f64) -> Result<(u32, u32), FigureError> {
@@ -172,13 +198,12 @@ fn entries(figure: &Figure, cells: &[Cell<'_>], grid: &Grid, columns: usize, sty
     entries
 }
 
-fn cells(figure: &Figure, columns: usize) -> Result<(Vec<Cell<'_>>, Grid), FigureError> {
+/// The cells whose boxes are of this size, wider where their bars need it.
+fn cells(figure: &Figure, columns: usize, (base, height): (f64, f64)) -> Result<(Vec<Cell<'_>>, Grid), FigureError> {
     let plots: Vec<&dyn Plot> = figure.panels.iter().map(|p| p.chart.plot()).collect();
     let sharing = || figure.panels.iter().filter(|panel| !panel.apart).map(|panel| panel.chart.plot());
     let all_x = sharing().map(|p| p.x_extent()).fold(None, join);
     let all_y = sharing().map(|p| p.y_extent()).fold(None, join);
-    let (base, height) =
-        (f64::from(figure.panel_size.0.clamp(80, 4000)), f64::from(figure.panel_size.1.clamp(60, 4000)));
     let mut grid = Grid { height, ..Grid::default() };
     for column in 0..columns.min(plots.len().max(1)) {
         let width = plots.iter().skip(column).step_by(columns).map(|p| p.least_width()).fold(base, f64::max);
@@ -232,7 +257,7 @@ fn cell<'a>(
     y_title: Vec<String>,
 ) -> Cell<'a> {
     let Frame { rect: Rect { width, height, .. }, x, y, .. } = frame;
-    let y_ticks = panel.y.ticks_for(y, height, |_| Face::TICK.size, (height / 42.0) as usize);
+    let y_ticks = panel.y.ticks_for(y, height, |_| Face::TICK.size, (height / 32.0) as usize);
     let x_ticks =
         x.map(|x| panel.x.ticks_for(x, width, |l| Face::TICK.width(l), (width / 46.0) as usize)).unwrap_or_default();
     let names = plot.categories().map(|names| names_under(names, width));

@@ -204,7 +204,7 @@ fn bars_stand_on_zero_and_are_as_tall_as_their_values() {
 }
 
 #[test]
-fn the_legend_hatches_a_name_whose_bars_are_all_hatched() {
+fn the_papers_bars_are_marks_on_the_simulated_ones() {
     let strokes = |other: &str| {
         let bars = Bars::new(["a"]).series(BarSeries::new("simulated", [1.0]));
         let bars = bars.series(BarSeries::new(other, [2.0]).look(Look::Hatched));
@@ -212,8 +212,27 @@ fn the_legend_hatches_a_name_whose_bars_are_all_hatched() {
         let colour = if other == "simulated" { "#0072B2" } else { "#D55E00" };
         svg.matches(&format!("stroke=\"{colour}\"")).count()
     };
-    // The hatch and the outline of its sample; neither if the name has filled bars, too.
-    assert_eq!(strokes("paper"), strokes("simulated") + 2);
+    // The outline of the diamond on the bar, and that of its sample if the name has no filled bars.
+    assert_eq!((strokes("simulated"), strokes("paper")), (1, 2));
+}
+
+#[test]
+fn a_bar_says_its_value_and_the_papers() {
+    let bars = Bars::new(["a", "b"]).series(BarSeries::new("sage", [Some(2.0), None])).show_values();
+    let bars = bars.series(BarSeries::new("sage", [3.0, 4.0]).look(Look::Hatched));
+    let svg = Figure::new("").panel(Panel::new(bars)).render().unwrap().svg;
+    assert!(svg.contains(">2 (3)<") && svg.contains(">n/a (4)<"), "{svg}");
+}
+
+#[test]
+fn a_sheet_is_a_landscape_that_a_slide_can_show() {
+    // Twelve boxes of 460 × 300 would be 4 × 460 wide: they shrink until ticks of 11 pixels are about a fortieth of the height.
+    let panel = || Panel::new(charts().remove(0).1).x(Axis::new("x")).y(Axis::new("y"));
+    for count in 1..=12 {
+        let figure = (0..count).fold(Figure::new("A title"), |figure, _| figure.panel(panel()));
+        let (width, height) = size(&figure.render().unwrap().svg);
+        assert!(width > height && f64::from(height) < 11.0 * 46.0, "{count}: {width} × {height}");
+    }
 }
 
 fn any_number() -> impl Strategy<Value = f64> {

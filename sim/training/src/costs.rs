@@ -220,7 +220,11 @@ impl RunCosts<'_> {
     }
 
     /// The nodes of backward that read the values of `tensor`.
-    pub(crate) fn readers<'t>(&'t self, tensor: TensorId, tensors: &'t Tensors<'_>) -> impl Iterator<Item = NodeId> + 't {
+    pub(crate) fn readers<'t>(
+        &'t self,
+        tensor: TensorId,
+        tensors: &'t Tensors<'_>,
+    ) -> impl Iterator<Item = NodeId> + 't {
         let reads = move |id: &NodeId| {
             let node = &self.graph.nodes[*id as usize];
             node.phase == Phase::Backward && node.inputs.contains(&tensor) && node.need_of(tensor) == Need::Values

@@ -198,7 +198,7 @@ fn measure(
 fn scaled(context: &Context<'_>, outcome: &mut Outcome, records: &mut Records, id: &str) -> Result<Vec<String>> {
     let (device, name) = (context.device(id)?, &*spelled(id));
     let units: Vec<u32> = UNITS.collect();
-    let title = format!("block atomics over two passes against units: {name}");
+    let title = format!("block atomics, {name}");
     let mut draw = |series: &str, (units, ratio): (f64, f64)| {
         records.row((["units", &title], units, series, [None, None, Some(ratio)]))
     };

@@ -7,7 +7,7 @@ use super::setting::{
     store,
 };
 use crate::artefacts::learning::{
-    Compared, Taught, Training, answer_accuracy, compare, learn, stand_in_words, stand_ins, title, with_seeds,
+    Compared, Taught, Training, answer_accuracy, compare, fronts, learn, stand_in_words, stand_ins, title, with_seeds,
 };
 use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role as RowRole};
@@ -51,7 +51,7 @@ pub(super) fn table1(context: &Context<'_>) -> Result<Outcome> {
     let learned = of_methods(context)?;
     answer(context, &mut outcome, &learned);
     bars(&mut outcome, &learned);
-    draw(outcome, &learned)
+    draw(outcome, &learned, 0)
 }
 
 /// Figure 1a: the parts of RoBERTa-base's training memory.
@@ -103,7 +103,7 @@ pub(super) fn figure8(context: &Context<'_>) -> Result<Outcome> {
         }
         Ok(ways)
     })?;
-    draw(outcome, &learned)
+    draw(outcome, &learned, 2)
 }
 
 /// Figure 9: the reduction over batch sizes; stand-ins under Original and DAF with mini-batches of each size.
@@ -131,7 +131,7 @@ pub(super) fn figure9(context: &Context<'_>) -> Result<Outcome> {
     })?;
     // For each size, DAF is compared with Original.
     learned.iter_mut().for_each(|one| one.group = 2);
-    draw(outcome, &learned)
+    draw(outcome, &learned, 1)
 }
 
 /// `scenario` under `method`; methods with a time budget get the declared one.
@@ -167,7 +167,7 @@ pub(super) fn figure11(context: &Context<'_>) -> Result<Outcome> {
         let of = |(method, name)| Ok(way(name, stand_in, timed(context, kind, &stand_in.scenario, method)?));
         METHODS.into_iter().map(of).collect()
     })?;
-    draw(outcome, &learned)
+    draw(outcome, &learned, 2)
 }
 
 /// Figure 14: energy of an iteration under all methods.
@@ -231,7 +231,7 @@ pub(super) fn figure10(context: &Context<'_>) -> Result<Outcome> {
     compare_at_equal_time(&mut outcome, AT_EQUAL_TIME, &learned);
     let mut outcome = show(context, records, outcome)?;
     draw_over_time(&mut outcome, &learned);
-    draw(outcome, &learned)
+    draw(outcome, &learned, 0)
 }
 
 pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
@@ -247,7 +247,7 @@ pub(super) fn figure1b(context: &Context<'_>) -> Result<Outcome> {
             records.row(([one.title.as_str(), name.as_str()], [time, memory], lost, drawn))?;
         }
     }
-    draw(show(context, records, Outcome::default())?, &found)
+    draw(show(context, records, Outcome::default())?, &found, 2)
 }
 
 /// The networks that the stand-ins of each kind replace.
@@ -298,11 +298,13 @@ pub(super) fn answer(context: &Context<'_>, outcome: &mut Outcome, found: &[Comp
     }
 }
 
-/// Draws accuracy against memory and against simulated time with their fronts, and names the stand-ins in the figure.
-pub(super) fn draw(mut outcome: Outcome, found: &[Compared]) -> Result<Outcome> {
+/// Draws accuracy against the first of the costs, memory and simulated time, with fronts, and names the stand-ins in the
+/// figure.
+pub(super) fn draw(mut outcome: Outcome, found: &[Compared], costs: usize) -> Result<Outcome> {
     let named: Vec<String> = found.iter().map(|one| stand_in_words(&one.stand_in)).collect();
     outcome.words("stand-ins", named.join("; "));
     compare(&mut outcome, found)?;
+    fronts(&mut outcome, found, costs);
     Ok(outcome)
 }
 
@@ -317,9 +319,9 @@ pub(super) fn bars(outcome: &mut Outcome, found: &[Compared]) {
     if found.iter().all(|one| one.first().is_none()) {
         return;
     }
-    let bars = Bars::new(found.iter().map(|one| one.title.as_str()));
+    let bars = Bars::new(found.iter().filter_map(|one| one.title.split(" (").next()));
     let bars = METHODS.into_iter().enumerate().fold(bars, |bars, (place, (_, name))| bars.series(series(place, name)));
-    outcome.bars("", bars, test_accuracy());
+    outcome.bars("accuracy of stand-ins", bars, from_zero("test accuracy", "%"));
 }
 
 /// The methods with display names; those with a time budget use it. DAF keeps everything whole, because
@@ -402,16 +404,10 @@ pub(super) fn compare_at_equal_time(outcome: &mut Outcome, row: &str, found: &[C
 
 /// Draws accuracy by simulated time.
 pub(super) fn draw_over_time(outcome: &mut Outcome, found: &[Compared]) {
-    for one in found {
-        let series = |(name, taught): &(String, Result<Taught>)| {
-            let taught = taught.as_ref().ok()?;
-            Some(Series::new(name.as_str(), taught.curve()))
-        };
-        let series: Vec<Series> = one.ways.iter().filter_map(series).collect();
-        if !series.is_empty() {
-            let lines = series.into_iter().fold(Lines::new(), Lines::series);
-            outcome.panel(&one.title, lines, from_zero("simulated time", "s"), test_accuracy());
-        }
+    for one in found.iter().filter(|one| one.ways.iter().any(|(_, taught)| taught.is_ok())) {
+        let taught = one.ways.iter().filter_map(|(name, taught)| Some((name.as_str(), taught.as_ref().ok()?)));
+        let lines = taught.map(|(name, taught)| Series::new(name, taught.curve())).fold(Lines::new(), Lines::series);
+        outcome.panel(&one.title, lines, from_zero("simulated time", "s"), test_accuracy());
     }
 }
 

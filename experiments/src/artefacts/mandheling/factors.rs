@@ -115,6 +115,7 @@ pub(super) fn figure4a(context: &Context<'_>) -> Result<Outcome> {
     }
     let factor: Vec<(f64, f64)> = (0..).map(f64::from).zip(first.values.iter().map(|&factor| factor as f64)).collect();
     let end = factor.len() as f64;
+    outcome.quantity("least and largest factor", "bits", factor.iter().map(|point| point.1));
     let trace = Lines::new().series(Series::new("first convolution", factor).stroke(Stroke::Step).unmarked());
     outcome.panel("", trace, Axis::new("batch").range(0.0, end), axis("scale factor", "bits"));
     Ok(outcome)
@@ -154,7 +155,7 @@ fn jumps(outcome: &mut Outcome, factors: &[i64]) {
     let since = |(batch, interval): (usize, usize)| (batch as f64, interval as f64);
     let between: Vec<(f64, f64)> = changes(factors).into_iter().map(since).collect();
     let jumps = Lines::new().series(Series::new("first convolution", between).stroke(Stroke::None));
-    let batches = Axis::new("batch").range(0.0, factors.len() as f64);
+    let batches = Axis::new("batch").range(1.0, factors.len() as f64).log();
     outcome.panel("batches since the last change", jumps, batches, from_zero("interval", "batches"));
 }
 
@@ -170,7 +171,7 @@ fn ranked(context: &Context<'_>, outcome: &mut Outcome, measured: &Measured, mod
     }
     if let Claim::Range { lo, hi } = context.row(ROW)?.claim {
         for end in [lo, hi] {
-            let line = Series::new("the paper's ends", [(1.0, end), (most, end)]);
+            let line = Series::new("paper", [(1.0, end), (most, end)]);
             lines = lines.series(line.look(Look::Hatched).unmarked());
         }
     }

@@ -162,6 +162,7 @@ pub(super) fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
             Some((clock(round), mean(&all)?))
         };
         let points: Vec<(f64, f64)> = taught.first().into_iter().flatten().enumerate().filter_map(mean_at).collect();
+        outcome.list(method, points.last().map(|(time, end)| format!("{end:.1} % after {:.1} h", time / 3600.0)));
         lines = lines.series(Series::new(name, points));
     }
     let words = if number == 1 { "one seed".to_owned() } else { format!("the mean of {number} seeds") };
