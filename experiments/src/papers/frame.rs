@@ -38,7 +38,7 @@ pub(crate) struct FigureFrame {
     pub artefact: String,
     /// The title, above everything.
     pub title: String,
-    /// What was found, with placeholders; left out where something that it quotes is not there.
+    /// The finding, with placeholders; left out if something that it quotes is missing.
     pub finding: Option<String>,
     /// A sentence below the title, with placeholders.
     pub note: Option<String>,

@@ -216,7 +216,7 @@ impl Plot for Bars {
     }
 }
 
-/// Draws one bar (or its marker, a diamond on the bar or in its place) between `left` and `left + width`, and returns the
+/// Draws one bar (or its marker, a diamond on the bar or instead of it) between `left` and `left + width`, and returns the
 /// position of its tip, in pixels, negative below zero; `None` if it is outside the axis.
 fn draw_bar(
     canvas: &Canvas,
