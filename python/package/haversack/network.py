@@ -125,7 +125,7 @@ def _captured(torch: Any, module: Any, samples: Dict[str, Any], path: Path, opse
             opset_version=opset_version, dynamo=True, optimize=False, verbose=False,
         )  # fmt: skip
     # Numbers and shapes are computed beforehand; what is made of a weight, such as its first rows, is left as it is.
-    program.model = optimizer.optimize(program.model, input_size_limit=256)
+    program.model = optimizer.optimize(program.model, input_size_limit=64)
     program.save(str(path))
     return set(program.model.graph.initializers).__contains__
 
