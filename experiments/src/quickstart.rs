@@ -115,8 +115,7 @@ fn findings(fits: &[Fit<'_>]) -> Option<[String; 2]> {
     let fit = if names.len() == 1 { "fits" } else { "fit" };
     let names = if names.len() < 4 { names.join(" and ") } else { cut(&names, 2, names.len()) };
     let (least, all) = (size(Bytes(best.budget)), size(Bytes(plain.results.peak_memory_bytes)));
-    let title =
-        format!("Within {least} only {names} {fit}: an iteration takes {} as with all memory ({all})", longer(best));
+    let title = format!("Within {least} only {names} {fit}: at best {} as with all memory ({all})", longer(best));
     let mut more = format!("Exact gradients need {} ({}: {})", size(Bytes(exact.budget)), exact.policy, longer(exact));
     let others = fits.iter().filter(|fit| fit.stack != plain.stack && fit.time < plain.time);
     if let Some(Fit { policy, time, class, results, .. }) = others.min_by(|a, b| a.time.total_cmp(&b.time)) {
