@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::rows::{Moved, RowChanges};
+use super::rows::{Change, Moved, RowChanges};
 use super::{CONSTANTS, CompareOptions, RecordChanges, SPECIFICATION};
 use crate::output::join;
 
