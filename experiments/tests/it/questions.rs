@@ -228,7 +228,7 @@ fn advice_for_people_has_the_same_and_is_drawn() {
     let why = shown.lines().find(|line| line.starts_with("  original ")).unwrap();
     assert!(why.contains("the least memory budget that works is") && why.contains("--memory-budget"), "{why}");
     let least = shown.lines().skip_while(|line| !line.contains("policy")).nth(1).unwrap();
-    assert!(least.starts_with("* "), "the smallest is on the front: {least}");
+    assert!(least.starts_with("  * "), "the smallest is on the front: {least}");
     assert!(fs::read_to_string(folder.path().join("fit.svg")).unwrap().starts_with("<svg"));
 }
 

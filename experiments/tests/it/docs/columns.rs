@@ -67,7 +67,7 @@ fn the_keys_of_a_run_and_the_columns_of_a_sweep_are_listed() {
 
     fs::write(within.join("sweep.toml"), "device = \"galaxy-s10\"\nmodel = \"lenet5\"\n").unwrap();
     run(within, "sweep sweep.toml --out sweep");
-    let nested = ["breakdown", "bound_by", "longest", "scenario", "peak"];
+    let nested = ["breakdown", "bound_by", "longest", "scenario", "peak", "modules"];
     let mut expected = listed("## sweep");
     expected.extend(keys_of_scenario);
     expected.extend(figures.into_iter().filter(|name| !nested.contains(&name.as_str())));
