@@ -7,7 +7,7 @@ use super::setting::{
     store,
 };
 use crate::artefacts::learning::{
-    Compared, Taught, Training, answer_accuracy, compare, fronts, learn, stand_in_words, stand_ins, title, with_seeds,
+    Compared, Training, answer_accuracy, compare, fronts, learn, stand_in_words, stand_ins, title, with_seeds,
 };
 use crate::artefacts::prelude::*;
 use crate::papers::reference::{Reference, Role as RowRole};
