@@ -101,8 +101,10 @@ pub(super) fn draw(figure: &Figure) -> Result<String, FigureError> {
         Ok((cells, grid, legend, title, note, top, sheet))
     };
     let mut wanted = (f64::from(figure.panel_size.0.clamp(80, 4000)), f64::from(figure.panel_size.1.clamp(60, 4000)));
-    let least = laid((LEAST_BOX.0.min(wanted.0), LEAST_BOX.1.min(wanted.1)))?.6;
-    let scale = (least.0 / SLIDE.0).max(least.1 / SLIDE.1).max(1.0);
+    let low = LEAST_BOX.1.min(wanted.1);
+    let (narrowest, _) = laid((LEAST_BOX.0.min(wanted.0), low))?.6;
+    let (_, lowest) = laid((wanted.0, low))?.6;
+    let scale = (narrowest / SLIDE.0).max(lowest / SLIDE.1).max(1.0);
     let (cells, grid, legend, title, note, top, (width, height)) = loop {
         let sheet = laid(wanted)?;
         let smaller = shrunk(wanted, sheet.6, scale);

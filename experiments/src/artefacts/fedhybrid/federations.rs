@@ -210,7 +210,7 @@ pub(super) fn over_seeds(values: &[Option<f64>], decimals: usize) -> String {
 }
 
 /// Seconds as text.
-pub(super) fn duration(seconds: f64) -> String {
+pub(in crate::artefacts) fn duration(seconds: f64) -> String {
     crate::quantities::time(Nanos((seconds.max(0.0) * 1e9) as u64))
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::setting::batch;
 use super::tables::{METHODS, add, rounds_of};
-use crate::artefacts::fedhybrid::federations::{Course, chance, hold};
+use crate::artefacts::fedhybrid::federations::{Course, chance, duration, hold};
 use crate::artefacts::learning::{
     Compared, Taught, Training, answer_accuracy, compare, learn, stand_in_words, stand_ins, title, with_seeds, words,
 };
@@ -162,7 +162,7 @@ pub(super) fn figure(context: &Context<'_>, subject: &str) -> Result<Outcome> {
             Some((clock(round), mean(&all)?))
         };
         let points: Vec<(f64, f64)> = taught.first().into_iter().flatten().enumerate().filter_map(mean_at).collect();
-        outcome.list(method, points.last().map(|(time, end)| format!("{end:.1} % after {:.1} h", time / 3600.0)));
+        outcome.list(method, points.last().map(|(time, end)| format!("{end:.1} % after {}", duration(*time))));
         lines = lines.series(Series::new(name, points));
     }
     let words = if number == 1 { "one seed".to_owned() } else { format!("the mean of {number} seeds") };
