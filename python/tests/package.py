@@ -527,7 +527,7 @@ class CommandLine(unittest.TestCase):
             process.send_signal(signal.SIGINT)
             out, said = process.communicate()
             self.assertEqual((process.returncode, out), (130, ""))
-            self.assertRegex(said, "error: stopped after .* of 600 runs; `haversack sweep sweep.toml --out out --resume` goes on\n$")
+            self.assertRegex(said, "error: stopped after .* of 600 runs; `haversack sweep sweep.toml --out out --resume` continues\n$")
             self.assertNotIn("Traceback", said)
 
 

@@ -6,6 +6,7 @@ import html
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -142,7 +143,7 @@ def _in_python(message: str) -> str:
 def ask(command: str, *words: str, **keys: Any) -> Any:
     """The JSON that a command prints. Raises the exception of its exit code, with the message that it prints."""
     line = [command, *words, *_flags(keys), "--format=json"]
-    package = str(Path(__file__).resolve().parent.parent)
+    package = str(Path(__file__).absolute().parent.parent)
     ended = subprocess.run([sys.executable, "-c", _PROGRAM, package, *line], capture_output=True, text=True, encoding="utf-8")
     if ended.returncode == 0:
         return json.loads(ended.stdout)
@@ -159,11 +160,15 @@ def _on_scenario(command: str, scenario: Specification, draws: bool, keys: Dict[
     if isinstance(scenario, Mapping):
         scenario, keys = None, {**scenario, **keys}
     file = [] if scenario is None else [os.fspath(scenario)]
-    folder = tempfile.TemporaryDirectory(prefix="haversack-")
-    drawn = Path(folder.name) / f"{command}.svg"
-    found = ask(command, *file, **keys, **({"plot": drawn} if draws else {}))
+    folder = Path(tempfile.mkdtemp(prefix="haversack-"))
+    drawn = folder / f"{command}.svg"
+    try:
+        found = ask(command, *file, **keys, **({"plot": drawn} if draws else {}))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     answer = Answer(found, Picture(drawn) if drawn.exists() else None)
-    weakref.finalize(answer, folder.cleanup)
+    weakref.finalize(answer, shutil.rmtree, folder, ignore_errors=True)
     return answer
 
 

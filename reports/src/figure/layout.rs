@@ -201,7 +201,8 @@ fn entries(figure: &Figure, cells: &[Cell<'_>], grid: &Grid, columns: usize, sty
 }
 
 /// The cells whose boxes are of this size, wider where their bars need it.
-fn cells(figure: &Figure, columns: usize, (base, height): (f64, f64)) -> Result<(Vec<Cell<'_>>, Grid), FigureError> {
+fn cells(figure: &Figure, columns: usize, size: (f64, f64)) -> Result<(Vec<Cell<'_>>, Grid), FigureError> {
+    let (base, height) = size;
     let plots: Vec<&dyn Plot> = figure.panels.iter().map(|p| p.chart.plot()).collect();
     let sharing = || figure.panels.iter().filter(|panel| !panel.apart).map(|panel| panel.chart.plot());
     let all_x = sharing().map(|p| p.x_extent()).fold(None, join);

@@ -76,6 +76,7 @@ fn a_browser_draws_the_page_and_the_keyboard_reaches_all_of_it() {
     // The overview and the front, whose first method is switched off in both; its marks have their values in words.
     assert_eq!(wide["figures"], 2, "{wide}");
     assert_eq!(wide["folded"], false, "{wide}");
+    assert_eq!(wide["tabs"], 1, "{wide}");
     assert!(wide["unseen"].as_u64() >= Some(1) && wide["values"].as_u64() >= Some(6), "{wide}");
     assert!(wide["tip"].as_str().is_some_and(|words| !words.is_empty()), "{wide}");
     // One of two artefacts misses nothing.

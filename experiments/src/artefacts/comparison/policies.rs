@@ -90,8 +90,8 @@ impl Point {
 }
 
 /// Every policy at every budget, and whether it runs on the engine that the device usually trains with.
-fn scenarios(device: &str, (model, batch, _): Network, seed: u64) -> Vec<(Scenario, bool)> {
-    let mut wanted = Vec::new();
+fn scenarios(device: &str, network: Network, seed: u64) -> Vec<(Scenario, bool)> {
+    let ((model, batch, _), mut wanted) = (network, Vec::new());
     for entry in POLICIES.iter() {
         let is_usual = entry.engine.is_none();
         let own = Scenario { seed, iterations: is_usual.then_some(2), ..trained(device, model, entry.id, batch) };
