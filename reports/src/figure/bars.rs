@@ -216,16 +216,10 @@ impl Plot for Bars {
     }
 }
 
-/// Draws one bar (or its marker, a diamond on the bar or instead of it) between `left` and `left + width`, and returns the
-/// position of its tip, in pixels, negative below zero; `None` if it is outside the axis.
-fn draw_bar(
-    canvas: &Canvas,
-    frame: &Frame<'_>,
-    (left, width): (f64, f64),
-    value: f64,
-    style: Style,
-    look: Look,
-) -> Option<f64> {
+/// Draws one bar (or its marker, a diamond on the bar or instead of it) over `span`, its left edge and its width.
+/// Returns the position of its tip, in pixels, negative below zero; `None` if it is outside the axis.
+fn draw_bar(canvas: &Canvas, frame: &Frame<'_>, span: (f64, f64), value: f64, style: Style, look: Look) -> Option<f64> {
+    let (left, width) = span;
     let is_mark = style.shape == Shape::Diamond;
     if frame.y.log || is_mark {
         if !frame.y.holds(value) {
