@@ -318,22 +318,28 @@ fn finding(case: &[Point], costs: &[Cost]) -> String {
             1 => format!("only {} keeps", spelled(policy)),
             number => format!("{} is the fastest of {number} that keep", spelled(policy)),
         };
-        let slower = time / plain.1;
-        parts.push(format!(
-            "within {budget:.2} GB {who} the mini-batch's own gradients, {slower:.1} times as slow as no policy"
-        ));
+        let pace = pace(time / plain.1);
+        parts.push(format!("within {budget:.2} GB {who} the mini-batch's own gradients, {pace} as no policy"));
     }
     let known = usual().filter(|(point, _)| point.budget_gb.is_none() && !point.is_exact());
     let known = known.filter_map(|(point, place)| Some((point, place, worst(costs, &point.policy)?)));
     if let Some((point, (memory, time), cost)) = known.min_by(|a, b| a.1.0.total_cmp(&b.1.0)) {
-        let (share, slower) = (memory / plain.0 * 100.0, time / plain.1);
+        let (share, pace) = (memory / plain.0 * 100.0, pace(time / plain.1));
         let points = format!("{:+.1} ± {:.1}", cost.mean, cost.half).replace('-', "−");
         let policy = spelled(&point.policy);
-        parts.push(format!(
-            "{policy} needs {share:.0}% of its memory, is {slower:.1} times as slow, at {points} points of accuracy"
-        ));
+        parts.push(format!("{policy} needs {share:.0}% of its memory, is {pace}, at {points} points of accuracy"));
     }
     format!("{} on {}: {}", spelled(&case[0].model), spelled(&case[0].device), parts.join("; "))
+}
+
+/// `times` as long as no policy, in words.
+fn pace(times: f64) -> String {
+    match format!("{times:.1}").as_str() {
+        "1.0" => "as fast".to_owned(),
+        slower if times > 1.0 => format!("{slower} times as slow"),
+        // Micro-batches whose tensors fit into a cache may be faster than the whole mini-batch.
+        _ => format!("{:.1} times as fast", 1.0 / times),
+    }
 }
 
 /// The cost of a policy on the stand-in where it is largest.
@@ -392,6 +398,13 @@ mod tests {
             assert!(committed.iter().any(|point| point.policy == entry.id && point.is_usual), "{}", entry.id);
         }
         assert!(committed.iter().all(|point| !point.is_usual || point.stack == committed[0].stack));
+    }
+
+    #[test]
+    fn a_pace_reads_in_the_direction_of_its_number() {
+        let expected =
+            [(1.31, "1.3 times as slow"), (1.04, "as fast"), (0.97, "as fast"), (0.633, "1.6 times as fast")];
+        expected.into_iter().for_each(|(times, words)| assert_eq!(pace(times), words));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //!                                                          what is short beyond that gives way as `dgc` has it    │
 //! policies of papers as they are shipped ──────────────────────────────────────────────────────────────────────────┤
 //!                                                                                                                  ▼
-//!                                executor: an iteration of each ─► the fastest that is as faithful as was asked for
+//!                                executor: an iteration of each ─► the fastest that is as faithful as requested
 //! ```
 //!
 //! A cut (see [`mincut`](crate::mincut)) is taken where backward begins, when most tensors are saved. It does not
