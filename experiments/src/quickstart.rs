@@ -17,7 +17,7 @@ use crate::quantities::{cut, size};
 use crate::run::{Results, Status};
 use crate::scenario::Cell;
 use crate::source::Source;
-use crate::sweep::{PAGE, Row, SweepOptions, Told, sweep_into};
+use crate::sweep::{PAGE, Row, Specification, SweepOptions, Told, sweep_into};
 use crate::work::{OutputFolder, WorkOptions};
 use crate::{CommandError, Result};
 
@@ -36,7 +36,8 @@ pub struct QuickstartOptions {
 pub fn run(options: &QuickstartOptions) -> Result<()> {
     let (work, out) = (options.work.clone(), &options.work.out);
     let specification = Source::Own { command: "quickstart", text: include_str!("../../examples/quickstart.toml") };
-    let found = sweep_into(&SweepOptions { specification, work, shard: None, dry_run: false }, Some(tell))?;
+    let runs = Specification::of(&specification)?;
+    let found = sweep_into(runs, &SweepOptions { specification, work, shard: None, dry_run: false }, Some(tell))?;
     let next = include_str!("../texts/quickstart.txt").replace("{out}", &word(out));
     print(&format!("{found}\nwrote {}\n{next}", word(&out.join(PAGE))))
 }

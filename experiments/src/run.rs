@@ -343,7 +343,7 @@ fn counts_overflow(graph: &TrainingGraph, batch: u64) -> bool {
 #[derive(Clone)]
 pub struct Brought {
     /// Its name in results.
-    name: String,
+    pub(crate) name: String,
     build: Arc<dyn Fn() -> Box<dyn Policy> + Send + Sync>,
 }
 

@@ -29,6 +29,7 @@ use serde_json::{Map, Value, json};
 
 use crate::output::print;
 use crate::progress::word;
+use crate::run::{Brought, Status};
 use crate::scenario::{Key, PhoneApps, trace_file, workload};
 use crate::source::Source;
 use crate::work::{
@@ -85,7 +86,15 @@ pub fn run(options: &SweepOptions) -> Result<()> {
 /// # Errors
 /// A specification that is wrong, before anything is written; a folder that cannot be written; Ctrl-C.
 pub fn sweep(options: &SweepOptions) -> Result<String> {
-    sweep_into(options, None)
+    sweep_into(Specification::of(&options.specification)?, options, None)
+}
+
+/// As [`sweep`], with policies from a program, which the specification may name.
+///
+/// # Errors
+/// As [`sweep`], a name that a policy has already, and a run in which such a policy fails: the sweep ends with it.
+pub fn sweep_with(options: &SweepOptions, brought: Vec<Brought>) -> Result<String> {
+    sweep_into(Specification::of(&options.specification)?.with(brought)?, options, None)
 }
 
 /// The printed text, and the names of the files that were written for it.
@@ -97,8 +106,7 @@ pub(crate) type Tell = fn(&[Row], &OutputFolder) -> Result<Told>;
 ///
 /// # Errors
 /// As [`sweep`], and what `tell` fails with.
-pub(crate) fn sweep_into(options: &SweepOptions, tell: Option<Tell>) -> Result<String> {
-    let specification = Specification::of(&options.specification)?;
+pub(crate) fn sweep_into(specification: Specification, options: &SweepOptions, tell: Option<Tell>) -> Result<String> {
     let cache = Cache::new();
     pool(options.work.jobs)?.install(|| {
         let (identity, unsupported) = identity(&specification, options.shard, &cache)?;
@@ -157,7 +165,11 @@ impl Job for Sweep {
     }
 
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<()> {
-        steps.keep(&Row::run(part, &self.specification, &self.cache))?;
+        let row = Row::run(part, &self.specification, &self.cache);
+        if row.status == Status::Error && self.specification.brought(part).is_some() {
+            return Err(CommandError::failed(row.reason.unwrap_or_default()));
+        }
+        steps.keep(&row)?;
         steps.step();
         Ok(())
     }

@@ -4,12 +4,10 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::panic::catch_unwind;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use haversack::artefacts::ARTEFACTS;
 use haversack::federate::FederateOptions;
 use haversack::reproduce::ReproduceOptions;
-use haversack::run::Brought;
 use haversack::simulate::{Asked, Remark};
 use haversack::source::Source;
 use haversack::sweep::SweepOptions;
@@ -21,7 +19,7 @@ use pyo3::types::PyDict;
 
 use crate::call::{AfterCtrlC, watched};
 use crate::error;
-use crate::policy::{Failure, Hooks, Written};
+use crate::policy::{Failure, Written};
 use crate::values::{dictionary, over, to_toml};
 
 /// The name in errors of a specification that is given as keywords.
@@ -40,10 +38,7 @@ pub(crate) fn simulate<'py>(
     least_memory: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
     let (given, failure, (timeline, plan)) = (to_toml(given)?, Failure::default(), files);
-    let brought = policy.map(|written| {
-        let (name, written, failure) = (written.name.clone(), Arc::new(written), failure.clone());
-        Brought::new(name, move || Box::new(Hooks::new(Arc::clone(&written), failure.clone())))
-    });
+    let brought = policy.map(|written| written.shared(&failure));
     let asked = Asked { timeline, plan, explain, least_memory, ..Asked::default() };
     let work = move || {
         let (scenario, cache) = (Scenario::with(file.as_deref(), KEYWORDS, &given)?, Cache::new());
@@ -109,12 +104,16 @@ pub(crate) fn sweep(
     py: Python<'_>,
     file: Option<PathBuf>,
     given: &Bound<'_, PyDict>,
+    policies: Vec<Written>,
     work: Work,
     shard_text: Option<&str>,
 ) -> PyResult<String> {
     let (specification, shard) = (source(py, file, given)?, shard(py, shard_text)?);
     let options = SweepOptions { specification, work: work.into(), shard, dry_run: false };
-    answer(py, watched(py, AfterCtrlC::Wait, move || haversack::sweep::sweep(&options)))
+    let failure = Failure::default();
+    let brought = policies.into_iter().map(|written| written.copied(&failure)).collect();
+    let ended = watched(py, AfterCtrlC::Wait, move || haversack::sweep::sweep_with(&options, brought));
+    failure.take().map_or_else(|| answer(py, ended), Err)
 }
 
 /// Federations; see `haversack.federate`.

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use haversack::run::Brought;
 use haversack_policies::planning::{Operations, Planning, Room};
 use haversack_policies::{
     Holding, IterationPlan, IterationSummary, MemoryView, Oracle, PlanAhead, Policy, PolicyError, Relief, Schedule,
@@ -21,6 +22,31 @@ pub(crate) struct Written {
     #[pyo3(attribute("name"))]
     pub(crate) name: String,
     hooks: Vec<String>,
+}
+
+impl Written {
+    /// The policy for runs that are simulated one after the other: all share the object.
+    pub(crate) fn shared(self, failure: &Failure) -> Brought {
+        let (name, written, failure) = (self.name.clone(), Arc::new(self), failure.clone());
+        Brought::new(name, move || Box::new(Hooks::new(Arc::clone(&written), failure.clone())))
+    }
+
+    /// The policy for runs of which several are simulated at the same time: each has a copy of the object.
+    pub(crate) fn copied(self, failure: &Failure) -> Brought {
+        let (name, written, failure) = (self.name.clone(), Arc::new(self), failure.clone());
+        let copied = move || {
+            let copy = Python::attach(|py| {
+                let object = py.import("copy")?.call_method1("deepcopy", (&written.object,))?.unbind();
+                Ok(Self { object, name: written.name.clone(), hooks: written.hooks.clone() })
+            });
+            // An object that cannot be copied ends the run, as an exception in a hook does.
+            let copy = copy.map_err(|error| failure.note(error));
+            let own: Box<dyn Policy> =
+                Box::new(Hooks::new(copy.map_or_else(|()| Arc::clone(&written), Arc::new), failure.clone()));
+            own
+        };
+        Brought::new(name, copied)
+    }
 }
 
 /// Why a policy can no longer decide; shared with the caller.

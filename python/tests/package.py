@@ -1,5 +1,6 @@
 """Tests the package `haversack` as a user sees it."""
 
+import csv
 import importlib.util
 import inspect
 import json
@@ -26,6 +27,12 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = {"device": "galaxy-s10", "model": "lenet5", "batch": 8}
 DEEP = {"device": "galaxy-s10", "model": "resnet20-cifar", "batch": 8}
+
+
+def table(sweep):
+    """The rows of a sweep, without polars."""
+    with open(sweep.folder / "results.csv", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 class FarthestFirst(haversack.Policy):
@@ -260,10 +267,50 @@ class Policies(unittest.TestCase):
         with self.assertRaisesRegex(haversack.InputError, "Misspelt.relive is not a hook; did you mean 'relieve'"):
             haversack.simulate(**DEEP, policy=Misspelt())
 
-    def test_a_sweep_refuses_one_and_says_what_takes_it(self):
+    def test_a_sweep_runs_one_as_simulate_does(self):
+        budgets = ["60%", "80%"]
+        rows = table(haversack.sweep(**DEEP, policy=["dtr", FarthestFirst()], memory_budget=budgets))
+        own = [row for row in rows if row["policy"] == "FarthestFirst"]
+        self.assertEqual([row["policy"] for row in rows], ["dtr", "dtr", "FarthestFirst", "FarthestFirst"])
+        for row, budget in zip(own, budgets):
+            alone = haversack.simulate(**DEEP, policy=FarthestFirst, memory_budget=budget)
+            self.assertEqual(row["status"], "ok")
+            self.assertEqual(float(row["iteration_time_s"]), alone["iteration_time_s"])
+
+    def test_each_run_of_a_sweep_has_its_own_object(self):
+        class Counts(haversack.Policy):
+            runs = 0
+
+            def prepare(self, setting):
+                self.runs += 1
+                if self.runs > 1:
+                    raise AssertionError("a second run of one object")
+
+        rows = table(haversack.sweep(**DEEP, policy=Counts(), seed=[1, 2, 3, 4]))
+        self.assertEqual([row["status"] for row in rows], ["ok"] * 4)
+
+    def test_a_sweep_ends_with_the_exception_of_a_hook(self):
+        class Raises(haversack.Policy):
+            def prepare(self, setting):
+                raise ZeroDivisionError("in a hook")
+
+        with self.assertRaisesRegex(ZeroDivisionError, "in a hook"):
+            haversack.sweep(**DEEP, policy=["dtr", Raises], memory_budget=["60%", "100%"])
+
+    def test_a_sweep_refuses_a_name_that_is_taken_and_to_resume(self):
+        class Sage(FarthestFirst):
+            name = "sage"
+
+        for taken in ([Sage], ["dtr", FarthestFirst, FarthestFirst()]):
+            with self.assertRaisesRegex(haversack.InputError, "is already the name of a policy"):
+                haversack.sweep(**DEEP, policy=taken)
+        with self.assertRaisesRegex(haversack.InputError, "resume: a policy written in Python may have changed"):
+            haversack.sweep(**DEEP, policy=FarthestFirst, out="unused", resume=True)
+
+    def test_other_commands_refuse_one_and_say_what_takes_it(self):
         for policy in (FarthestFirst(), FarthestFirst, ["dtr", FarthestFirst()]):
-            with self.assertRaisesRegex(haversack.InputError, r"FarthestFirst is written in Python, and only simulate\(...\)"):
-                haversack.sweep(**DEEP, policy=policy)
+            with self.assertRaisesRegex(haversack.InputError, r"is written in Python, and only simulate\(...\) and sweep"):
+                haversack.train(model="lenet5", policy=policy)
 
     def test_one_that_gives_nothing_is_told_the_least_budget(self):
         class Idle(haversack.Policy):

@@ -235,10 +235,12 @@ impl Row {
             Ok(asked) => asked,
             Err(error) => return Self::ended(run, Vec::new(), Outcome::refused(&error.into())),
         };
-        match Plan::new(&asked, cache) {
+        let brought = specification.brought(run);
+        match Plan::new(&asked, cache).map(|plan| brought.cloned().into_iter().fold(plan, Plan::under)) {
             Ok(plan) => Self::ended(run, plan.scenario().cells(plan.budget_bytes()), Outcome::of(&plan, cache)),
             Err(error) => {
-                let scenario = asked.resolve_in(cache).map_or(asked, |resolved| resolved.scenario);
+                let mut scenario = asked.resolve_in(cache).map_or(asked, |resolved| resolved.scenario);
+                brought.into_iter().for_each(|own| scenario.policy.clone_from(&own.name));
                 Self::ended(run, scenario.cells(BudgetBytes::default()), Outcome::refused(&error))
             }
         }

@@ -1,14 +1,17 @@
 //! The specification of a sweep: a list of values for each key, and the numbered product of all.
 
+use haversack_devices::ensure;
+use haversack_policies::{original, registry};
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::class::{self, Members, expand};
 use super::users;
+use crate::run::Brought;
 use crate::scenario::{Document, Fault, Field, Item, Literal, Mistakes, Resolved, ScenarioError, Takes};
 use crate::source::Source;
 use crate::work::places;
-use crate::{Cache, Key, Result, Scenario};
+use crate::{Cache, CommandError, Key, Result, Scenario};
 
 /// Far more runs than a user would wait for.
 const MOST_RUNS: u64 = 10_000_000;
@@ -58,6 +61,7 @@ pub struct Specification {
     axes: Vec<Vec<Setting>>,
     members: Members,
     runs: u64,
+    brought: Vec<Brought>,
 }
 
 impl Specification {
@@ -92,7 +96,7 @@ impl Specification {
             mistakes.add(ScenarioError::new(document.origin(0), "", fault));
             0
         });
-        let specification = Self { document, axes, members, runs };
+        let specification = Self { document, axes, members, runs, brought: Vec::new() };
         if !mistakes.is_empty() {
             specification.check_values(&Cache::new(), &mut mistakes);
         }
@@ -111,6 +115,32 @@ impl Specification {
             }
         }
         mistakes.note(scratch.complete(self.document.origin(0)));
+    }
+
+    /// The same with policies from a program, which `policy` may name.
+    ///
+    /// # Errors
+    /// A name that a policy has already.
+    pub fn with(mut self, brought: Vec<Brought>) -> Result<Self> {
+        for own in brought {
+            let is_taken = registry::find(&own.name).is_ok() || self.own(&own.name).is_some();
+            ensure!(!is_taken, CommandError::input(format!("policy: '{}' is already the name of a policy", own.name)));
+            self.brought.push(own);
+        }
+        Ok(self)
+    }
+
+    /// The policy from a program with this name.
+    fn own(&self, name: &str) -> Option<&Brought> {
+        self.brought.iter().find(|own| own.name == name)
+    }
+
+    /// The policy from a program of the run numbered `run`; `None` if it has one of the catalogue.
+    pub(super) fn brought(&self, run: u64) -> Option<&Brought> {
+        let axes: Vec<_> = self.axes.iter().map(Vec::as_slice).collect();
+        let settings = values_of(run, &axes).into_iter().zip(axes).map(|(value, axis)| &axis[value]);
+        let mut policies = settings.filter(|setting| setting.key == Key::Policy).flat_map(|setting| &setting.values);
+        policies.find_map(|assigned| self.own(&assigned.value.0.text))
     }
 
     /// The number of runs.
@@ -148,6 +178,10 @@ impl Specification {
             let origin = self.document.origin(*line);
             match entry {
                 Some(name) => scenario.set_entry(*key, name, value, origin),
+                // Planned as `original`, whose graph and engine it has.
+                None if *key == Key::Policy && self.own(&value.text).is_some() => {
+                    scenario.policy = original::ID.to_owned()
+                }
                 None => scenario.set(*key, value, origin)?,
             }
         }

@@ -36,7 +36,7 @@ from .answers import (
 )
 from .errors import HaversackError, InputError, NoPlanError, RunError
 from .network import Network, from_torch
-from .policy import Policy, refuse, written
+from .policy import Policy, named, refuse, written
 from .results import Federation, Folder, Picture, Reproduction, Sweep, Training
 
 if TYPE_CHECKING:
@@ -171,12 +171,18 @@ def sweep(
     `{"from": "20%", "to": "100%", "steps": 5}`.
 
     `specification` is a file or a dictionary; keywords override it. Without `out` the folder is a temporary one that is
-    deleted with the result. `shard="1/4"` runs a part, for `haversack merge`. A point that fits no plan is a row.
+    deleted with the result. `shard="1/4"` runs a part, for `haversack merge`. A point that fits no plan is a row. `policy`
+    may have your own `Policy`s among the names.
 
-    Raises InputError or RunError; after KeyboardInterrupt, `resume=True` continues.
+    Raises InputError or RunError, or any exception of a hook of a policy; after KeyboardInterrupt, `resume=True` continues.
     """
-    file, given = _asked(specification, keys)
-    call = lambda folder: _native.sweep(file, given, (folder, resume, overwrite, jobs), shard)  # noqa: E731
+    if isinstance(specification, Mapping):
+        specification, keys = None, {**specification, **keys}  # type: ignore[assignment]
+    policies, own = named(keys.get("policy"))
+    if own and resume:
+        raise InputError("resume: a policy written in Python may have changed since; write into a new folder")
+    file, given = _asked(specification, {**keys, **({"policy": policies} if own else {})})
+    call = lambda folder: _native.sweep(file, given, own, (folder, resume, overwrite, jobs), shard)  # noqa: E731
     return _into(out, resume, Sweep, call)
 
 

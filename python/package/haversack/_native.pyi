@@ -24,6 +24,7 @@ def simulate(
 def sweep(
     file: Optional[_Path],
     given: Dict[str, Any],
+    policies: Sequence[Written],
     work: _Work,
     shard_text: Optional[str],
 ) -> str: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING, Any, Iterable, List, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Iterable, List, NamedTuple, Optional, Tuple
 
 from .errors import InputError
 
@@ -18,7 +18,8 @@ HOOKS = ("prepare", "begin_iteration", "hold", "relieve", "budget_changed", "end
 class Policy:
     """Every hook has a default; a hook that is not overridden is never called, and costs nothing.
 
-    One object serves every run of a call, one run after the other: each begins with `prepare`.
+    In `simulate` one object serves every run, one run after the other: each begins with `prepare`. In `sweep` runs are
+    simulated at the same time, and each has a copy of the object.
     """
 
     #: Its name in results; by default the name of its class.
@@ -73,11 +74,24 @@ def written(policy: Any) -> Written:
 
 
 def refuse(policy: Any) -> None:
-    """Raises InputError if `policy`, or one of a list, is written in Python: only `simulate` takes such a policy."""
+    """Raises InputError if `policy`, or one of a list, is written in Python."""
     for one in policy if isinstance(policy, (list, tuple)) else [policy]:
         kind = one if isinstance(one, type) else type(one)
         if issubclass(kind, Policy):
             raise InputError(
-                f"policy: {kind.__name__} is written in Python, and only simulate(...) takes such a policy: call it in a "
-                "loop, or write the policy in Rust (docs/write-a-policy.md)"
+                f"policy: {kind.__name__} is written in Python, and only simulate(...) and sweep(...) take such a policy: "
+                "write it in Rust (docs/write-a-policy.md)"
             )
+
+
+def named(policies: Any) -> Tuple[Any, List[Written]]:
+    """The values of a sweep's `policy`, each object or class replaced by its name, and those policies."""
+    if policies is None or isinstance(policies, (str, dict)):
+        return policies, []
+    names: List[str] = []
+    own: List[Written] = []
+    for one in policies if isinstance(policies, (list, tuple)) else [policies]:
+        if not isinstance(one, str):
+            own.append(written(one))
+        names.append(one if isinstance(one, str) else own[-1].name)
+    return names, own

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypedDict, Union
 
 if TYPE_CHECKING:
     from typing_extensions import Literal
 
     from ._native import Tensor
+    from .policy import Policy
 
     #: The hold of a tensor.
     Holding = Literal["keep", "rematerialise", "skip", "compress", "swap"]
@@ -88,7 +89,7 @@ class SweepKeys(TypedDict, total=False):
     frozen: Union[str, Sequence[str], Span]
     outputs: Union[str, Sequence[str], Span]
     batch: Union[int, Sequence[int], Span]
-    policy: Union[str, Sequence[str], Span]
+    policy: Union[str, Policy, Type[Policy], Sequence[Union[str, Policy, Type[Policy]]]]
     set: Settings
     precision: Union[str, Sequence[str], Span]
     optimizer: Union[str, Sequence[str], Span]
