@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 use crate::call::{AfterCtrlC, watched};
 use crate::error;
 use crate::policy::{Failure, Written};
-use crate::values::{dictionary, over, to_toml};
+use crate::values::{dictionary, over};
 
 /// The name in errors of a specification that is given as keywords.
 const KEYWORDS: &str = "<keywords>";
@@ -31,13 +31,13 @@ const KEYWORDS: &str = "<keywords>";
 pub(crate) fn simulate<'py>(
     py: Python<'py>,
     file: Option<PathBuf>,
-    given: &Bound<'py, PyDict>,
+    given: &str,
     policy: Option<Written>,
     files: (Option<PathBuf>, Option<PathBuf>),
     explain: bool,
     least_memory: bool,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (given, failure, (timeline, plan)) = (to_toml(given)?, Failure::default(), files);
+    let (given, failure, (timeline, plan)) = (given.to_owned(), Failure::default(), files);
     let brought = policy.map(|written| written.shared(&failure));
     let asked = Asked { timeline, plan, explain, least_memory, ..Asked::default() };
     let work = move || {
@@ -65,15 +65,15 @@ pub(crate) fn simulate<'py>(
 }
 
 /// A specification: a file, with the keywords that override it, or keywords only.
-fn source(py: Python<'_>, file: Option<PathBuf>, given: &Bound<'_, PyDict>) -> PyResult<Source> {
-    let Some(file) = file else { return Ok(Source::Text { name: KEYWORDS.to_owned(), text: to_toml(given)? }) };
+fn source(py: Python<'_>, file: Option<PathBuf>, given: &str) -> PyResult<Source> {
+    let Some(file) = file else { return Ok(Source::Text { name: KEYWORDS.to_owned(), text: given.to_owned() }) };
     if given.is_empty() {
         return Ok(Source::File(file));
     }
     let name = file.display().to_string();
     let text = std::fs::read_to_string(&file)
         .map_err(|reason| error::input(py, format!("{name}: cannot be read: {reason}")))?;
-    Ok(Source::Text { text: over(&text, &name, given)?, name: format!("{name} with {KEYWORDS}") })
+    Ok(Source::Text { text: over(py, &text, &name, given)?, name: format!("{name} with {KEYWORDS}") })
 }
 
 /// The shard `I/N`.
@@ -103,7 +103,7 @@ impl From<Work> for WorkOptions {
 pub(crate) fn sweep(
     py: Python<'_>,
     file: Option<PathBuf>,
-    given: &Bound<'_, PyDict>,
+    given: &str,
     policies: Vec<Written>,
     work: Work,
     shard_text: Option<&str>,
@@ -121,7 +121,7 @@ pub(crate) fn sweep(
 pub(crate) fn federate(
     py: Python<'_>,
     file: Option<PathBuf>,
-    given: &Bound<'_, PyDict>,
+    given: &str,
     work: Work,
     shard_text: Option<&str>,
 ) -> PyResult<String> {
@@ -132,7 +132,7 @@ pub(crate) fn federate(
 
 /// Training with data; see `haversack.train`.
 #[pyfunction]
-pub(crate) fn train(py: Python<'_>, file: Option<PathBuf>, given: &Bound<'_, PyDict>, work: Work) -> PyResult<String> {
+pub(crate) fn train(py: Python<'_>, file: Option<PathBuf>, given: &str, work: Work) -> PyResult<String> {
     let options = TrainOptions { specification: source(py, file, given)?, work: work.into(), seed: None };
     let Trained { report, failure } =
         answer(py, watched(py, AfterCtrlC::Wait, move || haversack::train::train(&options)))?;

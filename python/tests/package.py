@@ -1,11 +1,11 @@
 """Tests the package `haversack` as a user sees it."""
 
-import csv
 import importlib.util
 import inspect
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,12 +27,6 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SMALL = {"device": "galaxy-s10", "model": "lenet5", "batch": 8}
 DEEP = {"device": "galaxy-s10", "model": "resnet20-cifar", "batch": 8}
-
-
-def table(sweep):
-    """The rows of a sweep, without polars."""
-    with open(sweep.folder / "results.csv", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 class FarthestFirst(haversack.Policy):
@@ -269,13 +263,13 @@ class Policies(unittest.TestCase):
 
     def test_a_sweep_runs_one_as_simulate_does(self):
         budgets = ["60%", "80%"]
-        rows = table(haversack.sweep(**DEEP, policy=["dtr", FarthestFirst()], memory_budget=budgets))
+        rows = haversack.sweep(**DEEP, policy=["dtr", FarthestFirst()], memory_budget=budgets).rows()
         own = [row for row in rows if row["policy"] == "FarthestFirst"]
         self.assertEqual([row["policy"] for row in rows], ["dtr", "dtr", "FarthestFirst", "FarthestFirst"])
         for row, budget in zip(own, budgets):
             alone = haversack.simulate(**DEEP, policy=FarthestFirst, memory_budget=budget)
             self.assertEqual(row["status"], "ok")
-            self.assertEqual(float(row["iteration_time_s"]), alone["iteration_time_s"])
+            self.assertEqual(row.iteration_time_s, alone.iteration_time_s)
 
     def test_each_run_of_a_sweep_has_its_own_object(self):
         class Counts(haversack.Policy):
@@ -286,7 +280,7 @@ class Policies(unittest.TestCase):
                 if self.runs > 1:
                     raise AssertionError("a second run of one object")
 
-        rows = table(haversack.sweep(**DEEP, policy=Counts(), seed=[1, 2, 3, 4]))
+        rows = haversack.sweep(**DEEP, policy=Counts(), seed=[1, 2, 3, 4]).rows()
         self.assertEqual([row["status"] for row in rows], ["ok"] * 4)
 
     def test_a_sweep_ends_with_the_exception_of_a_hook(self):
@@ -347,6 +341,17 @@ class Folders(unittest.TestCase):
         same = frame.filter(policy="sage", status="ok").row(0, named=True)
         run = haversack.simulate(**SMALL, memory_budget=same["memory_budget"], policy="sage")
         self.assertEqual(same["iteration_time_s"], run["iteration_time_s"])
+
+    def test_rows_need_no_polars(self):
+        rows = haversack.sweep(self.GRID).rows()
+        self.assertEqual(len(rows), 6)
+        sage = next(row for row in rows if row.policy == "sage" and row.status == "ok")
+        run = haversack.simulate(**SMALL, memory_budget=sage.memory_budget, policy="sage")
+        self.assertEqual((sage.iteration_time_s, sage.batch, sage.exceeds_ram), (run.iteration_time_s, 8, False))
+        self.assertIsNone(sage.trace)
+        short = rows.select("policy", "energy_j")
+        self.assertEqual([list(row) for row in short], [["policy", "energy_j"]] * 6)
+        self.assertIn("<th>energy_j</th>", short._repr_html_())
 
     def test_without_polars_the_table_s_path_is_said(self):
         runs = haversack.sweep(self.GRID)
@@ -580,6 +585,17 @@ class CommandLine(unittest.TestCase):
 
 
 class Stubs(unittest.TestCase):
+    def test_a_compiled_part_that_does_not_load_is_said_in_words(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(Path(haversack.__file__).parent, Path(folder) / "haversack", ignore=lambda _, names: [
+                name for name in names if name.startswith("_native")
+            ])
+            ended = subprocess.run(
+                [sys.executable, "-c", "import haversack"], cwd=folder, env={}, capture_output=True, text=True
+            )
+        self.assertRegex(ended.stderr, r"ImportError: the compiled part of haversack does not load on this machine \(.+\)")
+        self.assertIn("python3 -m pip install ./python", ended.stderr)
+
     def test_the_stub_names_what_there_is(self):
         stub = (Path(haversack.__file__).parent / "_native.pyi").read_text()
         native = haversack._native

@@ -13,12 +13,19 @@ from __future__ import annotations
 import inspect
 import os
 import shutil
+import sysconfig
 import tempfile
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, Type, TypeVar, Union
 
-from . import _native
+try:
+    from . import _native
+except ImportError as missing:
+    raise ImportError(
+        f"the compiled part of haversack does not load on this machine ({sysconfig.get_platform()}): {missing}; build it here: "
+        "python3 -m pip install ./python, in a checkout"
+    ) from None
 from ._native import __version__
 from .answers import (
     Answer,
@@ -35,6 +42,7 @@ from .answers import (
     validate,
 )
 from .errors import HaversackError, InputError, NoPlanError, RunError
+from .keywords import toml
 from .network import Network, from_torch
 from .policy import Policy, named, refuse, written
 from .results import Federation, Folder, Picture, Reproduction, Sweep, Training
@@ -89,8 +97,14 @@ def _asked(specification: Specification, keys: Mapping[str, Any]) -> Tuple[Optio
     """The file, if any, and the keys that override it."""
     if isinstance(specification, Mapping):
         specification, keys = None, {**specification, **keys}
-    refuse(keys.get("policy"))
     return None if specification is None else os.fspath(specification), dict(keys)
+
+
+def _without_objects(specification: Specification, keys: Mapping[str, Any]) -> Tuple[Optional[str], str]:
+    """The same for a command that takes no policy written in Python, with the keys as TOML."""
+    file, given = _asked(specification, keys)
+    refuse(given.get("policy"))
+    return file, toml(given)
 
 
 def simulate(
@@ -113,6 +127,7 @@ def simulate(
     hook of the policy.
     """
     file, given = _asked(scenario, keys)
+    policy = given.pop("policy", None) if policy is None else policy
     own = None
     if policy is not None and not isinstance(policy, str):
         own = written(policy)
@@ -121,7 +136,7 @@ def simulate(
     elif policy is not None:
         given["policy"] = policy
     try:
-        return Run(_native.simulate(file, given, own, (timeline, plan), explain, least_memory))
+        return Run(_native.simulate(file, toml(given), own, (timeline, plan), explain, least_memory))
     except NoPlanError as error:
         error.result = error.result and Run(error.result)
         raise
@@ -176,13 +191,11 @@ def sweep(
 
     Raises InputError or RunError, or any exception of a hook of a policy; after KeyboardInterrupt, `resume=True` continues.
     """
-    if isinstance(specification, Mapping):
-        specification, keys = None, {**specification, **keys}  # type: ignore[assignment]
-    policies, own = named(keys.get("policy"))
+    file, given = _asked(specification, keys)
+    given["policy"], own = named(given.get("policy"))
     if own and resume:
         raise InputError("resume: a policy written in Python may have changed since; write into a new folder")
-    file, given = _asked(specification, {**keys, **({"policy": policies} if own else {})})
-    call = lambda folder: _native.sweep(file, given, own, (folder, resume, overwrite, jobs), shard)  # noqa: E731
+    call = lambda folder: _native.sweep(file, toml(given), own, (folder, resume, overwrite, jobs), shard)  # noqa: E731
     return _into(out, resume, Sweep, call)
 
 
@@ -200,7 +213,7 @@ def federate(
 
     Raises InputError or RunError; after KeyboardInterrupt, `resume=True` continues.
     """
-    file, given = _asked(specification, keys)
+    file, given = _without_objects(specification, keys)
     call = lambda folder: _native.federate(file, given, (folder, resume, overwrite, jobs), shard)  # noqa: E731
     return _into(out, resume, Federation, call)
 
@@ -218,7 +231,7 @@ def train(
 
     Raises InputError, NoPlanError or RunError; after KeyboardInterrupt, `resume=True` continues.
     """
-    file, given = _asked(specification, keys)
+    file, given = _without_objects(specification, keys)
     call = lambda folder: _native.train(file, given, (folder, resume, overwrite, jobs))  # noqa: E731
     return _into(out, resume, Training, call)
 

@@ -15,7 +15,7 @@ __version__: str
 def main(words: Sequence[str]) -> int: ...
 def simulate(
     file: Optional[_Path],
-    given: Dict[str, Any],
+    given: str,
     policy: Optional[Written],
     files: Tuple[Optional[_Path], Optional[_Path]],
     explain: bool,
@@ -23,20 +23,20 @@ def simulate(
 ) -> Simulation: ...
 def sweep(
     file: Optional[_Path],
-    given: Dict[str, Any],
+    given: str,
     policies: Sequence[Written],
     work: _Work,
     shard_text: Optional[str],
 ) -> str: ...
 def federate(
     file: Optional[_Path],
-    given: Dict[str, Any],
+    given: str,
     work: _Work,
     shard_text: Optional[str],
 ) -> str: ...
 def train(
     file: Optional[_Path],
-    given: Dict[str, Any],
+    given: str,
     work: _Work,
 ) -> str: ...
 def reproduce(

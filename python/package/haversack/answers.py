@@ -70,6 +70,10 @@ class Rows(List[Record]):
             raise ImportError("frames need polars: pip install polars") from missing
         return polars.DataFrame([dict(row) for row in self], infer_schema_length=None, strict=False)
 
+    def select(self, *names: str) -> Rows:
+        """The rows with these columns only."""
+        return Rows(Record((name, row[name]) for name in names) for row in self)
+
     def _repr_html_(self) -> str:
         return _table(self)
 

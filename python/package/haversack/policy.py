@@ -90,7 +90,7 @@ def named(policies: Any) -> Tuple[Any, List[Written]]:
         return policies, []
     names: List[str] = []
     own: List[Written] = []
-    for one in policies if isinstance(policies, (list, tuple)) else [policies]:
+    for one in policies if hasattr(policies, "__iter__") else [policies]:
         if not isinstance(one, str):
             own.append(written(one))
         names.append(one if isinstance(one, str) else own[-1].name)

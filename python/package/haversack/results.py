@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List
 
 if TYPE_CHECKING:
     import polars
+
+    from .answers import Rows
 
 
 class Picture:
@@ -71,6 +74,25 @@ class Sweep(Folder):
     def frame(self) -> polars.DataFrame:
         """The table as a polars frame."""
         return self._frame("results.parquet")
+
+    def rows(self) -> Rows:
+        """The table without polars: numbers are numbers, and an empty cell is None."""
+        from .answers import Record, Rows
+
+        with open(self._path("results.csv"), newline="", encoding="utf-8") as file:
+            return Rows(Record((name, _value(cell)) for name, cell in row.items()) for row in csv.DictReader(file))
+
+
+def _value(cell: str) -> Any:
+    """The number or text of a cell of a table in CSV."""
+    if cell in ("", "true", "false"):
+        return {"": None, "true": True, "false": False}[cell]
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell
 
 
 class Training(Folder):
