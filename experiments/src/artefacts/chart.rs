@@ -38,9 +38,14 @@ pub(super) fn from_zero(label: &str, unit: &str) -> Axis {
     axis(label, unit).from_zero()
 }
 
-/// The axis of accuracies, from 0 to 100, so that a difference of a few points looks small.
+/// The axis of accuracies that begin with a guess, from 0 to 100.
 pub(super) fn test_accuracy() -> Axis {
     axis("test accuracy", "%").range(0.0, 100.0)
+}
+
+/// The axis of final accuracies, of which `least` is the lowest: 20 points or more, so that a difference of a few looks small.
+pub(super) fn final_accuracy(least: f64) -> Axis {
+    axis("test accuracy", "%").range((least / 10.0).floor().clamp(0.0, 8.0) * 10.0, 100.0)
 }
 
 /// The label of simulated bars where the paper compares no methods: its own bars are labelled `paper`.

@@ -7,6 +7,7 @@
 
 use haversack_reports::Sense;
 
+use super::chart::final_accuracy;
 use super::prelude::*;
 use crate::measured::{self, interval};
 use crate::papers::catalogue::Entry;
@@ -134,7 +135,7 @@ impl Taught {
     }
 
     /// The points by which each seed is above the same seed of `other`.
-    fn above(&self, other: &Self) -> Vec<f64> {
+    pub(super) fn above(&self, other: &Self) -> Vec<f64> {
         self.accuracies(Part::Test).iter().zip(other.accuracies(Part::Test)).map(|(own, other)| own - other).collect()
     }
 
@@ -243,13 +244,14 @@ pub(super) fn fronts(outcome: &mut Outcome, found: &[Compared], costs: usize) {
     for Compared { title, ways, .. } in found {
         let taught = ways.iter().filter_map(|(name, taught)| Some((name, taught.as_ref().ok()?)));
         let drawn: Vec<(&String, &Taught)> = taught.filter(|(_, one)| one.at_chance().is_none()).collect();
+        let least = drawn.iter().flat_map(|(_, one)| one.accuracies(Part::Test)).fold(100.0, f64::min);
         for (label, cost) in COSTS[..costs].iter().filter(|_| !drawn.is_empty()) {
             let front = Front::new().senses([Sense::Minimise, Sense::Maximise]).overall();
             let points =
                 |one: &Taught| one.accuracies(Part::Test).into_iter().map(|own| (cost(one), own)).collect::<Vec<_>>();
             let front = drawn.iter().fold(front, |front, (name, one)| front.cloud(name.as_str(), points(one)));
             let (label, unit) = label.split_once(", ").unwrap_or((label, ""));
-            outcome.panel(title, front, axis(label, unit), test_accuracy());
+            outcome.panel(title, front, axis(label, unit), final_accuracy(least));
         }
     }
 }

@@ -54,11 +54,11 @@ impl Bars {
         self.series.get(series)?.values.get(category).copied().flatten()
     }
 
-    /// A bar's value as text, with that of the mark on it in brackets.
-    fn label(&self, series: usize, category: usize) -> String {
+    /// A bar's value as text, and that of the mark on it in brackets.
+    fn label(&self, series: usize, category: usize) -> Vec<String> {
         let own = self.value(series, category).map_or_else(|| "n/a".to_owned(), number);
         let mark = self.value(series + 1, category).filter(|_| self.is_mark(series + 1));
-        mark.map_or(own.clone(), |mark| format!("{own} ({})", number(mark)))
+        [Some(own), mark.map(|mark| format!("({})", number(mark)))].into_iter().flatten().collect()
     }
 
     /// The positions of the bars of a group, as left edges in units of a bar's width, and the group's whole width.
@@ -75,10 +75,11 @@ impl Bars {
         (frame / self.categories.len().max(1) as f64 * SHARE / self.offsets().1).min(WIDEST_BAR)
     }
 
-    fn widest_value(&self) -> f64 {
+    /// The width of the widest label in this layout.
+    fn widest_value(&self, layout: Layout) -> f64 {
         let bars = (0..self.series.len()).filter(|place| !self.is_mark(*place));
         let labels = bars.flat_map(|bar| (0..self.categories.len()).map(move |category| self.label(bar, category)));
-        Face::VALUE.widest(&labels.collect::<Vec<_>>())
+        Face::VALUE.widest(&labels.flat_map(|label| layout.lines(&label)).collect::<Vec<_>>())
     }
 
     /// The sample of a series in the legend.
@@ -89,11 +90,30 @@ impl Bars {
         Key::Swatch { colour, look }
     }
 
-    /// Whether the widest value fits horizontally above a bar of this width.
-    fn values_lie(&self, bar: f64) -> bool {
-        self.widest_value() + 4.0 <= if self.offsets().1 == 1.0 { bar / SHARE } else { bar * 1.08 }
+    /// The first layout in which the values fit above a bar of this width.
+    fn layout(&self, bar: f64) -> Layout {
+        let width = if self.offsets().1 == 1.0 { bar / SHARE } else { bar * 1.08 };
+        let fits = |layout: &Layout| self.widest_value(*layout) + 4.0 <= width;
+        [Layout::OneLine, Layout::TwoLines].into_iter().find(fits).unwrap_or(Layout::Upright)
     }
 }
+
+/// How the values above bars are written: on one line, with the mark's value below the bar's, or upright.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    OneLine,
+    TwoLines,
+    Upright,
+}
+
+impl Layout {
+    fn lines(self, label: &[String]) -> Vec<String> {
+        if self == Self::TwoLines { label.to_vec() } else { vec![label.join(" ")] }
+    }
+}
+
+/// The height of a line of values.
+const LINE: f64 = 12.0;
 
 /// One series of bars.
 #[derive(Clone, Debug)]
@@ -138,8 +158,13 @@ impl Plot for Bars {
     }
 
     fn fits(&self, width: f64, height: f64) -> (Fit, Fit) {
-        let labels = if self.values_lie(self.bar_width(width)) { 16.0 } else { self.widest_value() + 8.0 };
-        (Fit::Air, Fit::Zero(if self.values_shown { labels / (height - labels).max(labels) } else { 0.03 }))
+        let layout = self.layout(self.bar_width(width));
+        let labels = match layout {
+            Layout::OneLine => 16.0,
+            Layout::TwoLines => 16.0 + LINE,
+            Layout::Upright => self.widest_value(layout) + 14.0,
+        };
+        (Fit::Air, Fit::Zero(if self.values_shown { labels / (height - labels).max(height / 5.0) } else { 0.03 }))
     }
 
     fn categories(&self) -> Option<&[String]> {
@@ -159,7 +184,7 @@ impl Plot for Bars {
         let slot = frame.rect.width / self.categories.len().max(1) as f64;
         let (edges, whole) = self.offsets();
         let bar = self.bar_width(frame.rect.width);
-        let lying = self.values_lie(bar);
+        let layout = self.layout(bar);
         for category in 0..self.categories.len() {
             let left = frame.rect.left + slot * (category as f64 + 0.5) - bar * whole / 2.0;
             for (place, edge) in edges.iter().enumerate().filter(|(place, _)| !self.is_mark(*place)) {
@@ -181,12 +206,13 @@ impl Plot for Bars {
                 }
                 if self.values_shown {
                     let tip = tips.into_iter().min_by(f64::total_cmp);
-                    let label = self.label(place, category);
+                    let label = layout.lines(&self.label(place, category));
                     let middle = left + bar / 2.0;
                     canvas.named("series", &self.series[place].name, || match tip {
-                        Some(tip) => draw_value(canvas, middle, tip, &label, lying),
+                        Some(tip) => draw_value(canvas, middle, tip, &label, layout),
                         None => {
-                            canvas.upright((middle, frame.rect.bottom() - 5.0), &label, Face::VALUE, MUTED, HPos::Left)
+                            let label = label.join(" ");
+                            canvas.upright((middle, frame.rect.bottom() - 5.0), &label, Face::VALUE, MUTED, HPos::Left);
                         }
                     });
                 }
@@ -240,12 +266,15 @@ fn draw_bar(canvas: &Canvas, frame: &Frame<'_>, span: (f64, f64), value: f64, st
     frame.y.holds(value).then_some(if value < 0.0 { -foot } else { top })
 }
 
-/// Writes a value above its bar, or below it if the tip is negative.
-fn draw_value(canvas: &Canvas, x: f64, tip: f64, text: &str, lying: bool) {
+/// Writes the lines of a value above its bar, or below it if the tip is negative.
+fn draw_value(canvas: &Canvas, x: f64, tip: f64, lines: &[String], layout: Layout) {
     let (y, sign) = if tip < 0.0 { (-tip, 1.0) } else { (tip, -1.0) };
-    if lying {
-        return canvas.text((x, y + sign * 7.5), text, Face::VALUE, INK, HPos::Center);
+    if layout == Layout::Upright {
+        let anchor = if sign < 0.0 { HPos::Left } else { HPos::Right };
+        return canvas.upright((x, y + sign * 4.0), &lines.join(" "), Face::VALUE, INK, anchor);
     }
-    let anchor = if sign < 0.0 { HPos::Left } else { HPos::Right };
-    canvas.upright((x, y + sign * 4.0), text, Face::VALUE, INK, anchor);
+    let first = if sign < 0.0 { y - 7.5 - LINE * (lines.len() as f64 - 1.0) } else { y + 7.5 };
+    for (row, line) in lines.iter().enumerate() {
+        canvas.text((x, first + LINE * row as f64), line, Face::VALUE, INK, HPos::Center);
+    }
 }
