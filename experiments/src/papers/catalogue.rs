@@ -8,7 +8,7 @@
 //! users = true                    # synthetic users are drawn; `takes_trace`: a table of traces can take their place
 //! of_many = true                  # rows of many phones of several devices, which check none of them by itself
 //! artefacts = [
-//!   # Beside what it shows, what was `measured` for it alone.
+//!   # In addition to what it shows, what was `measured` for it alone.
 //!   { id = "figure8", about = "the least memory that each scheme needs, four networks" },
 //! ]
 //! ```

@@ -1,7 +1,6 @@
 //! The description of a reproduction: the record in its folder, and the report for a terminal.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use haversack_devices::{ConstantEntry, Kind};
 use haversack_reports::{Column, TextTable};
@@ -14,8 +13,8 @@ use super::{Artefact, Content, Finished, ReproduceOptions, Sources};
 use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Tally, Total, distance};
 use crate::papers::{Answer, Claim, ComparedCell, Reading, Reference, Role, Verdict, accounts};
-use crate::quantities::{counted, more};
-use crate::{CommandError, Result, measured};
+use crate::quantities::counted;
+use crate::{CommandError, Result, measured, texts};
 
 /// The calibrations that artefacts use, with digests and fitted constants, and the measurements that they read.
 #[derive(Clone, Debug, Default)]
@@ -155,74 +154,59 @@ pub(super) fn text(
     remarks: &[String],
     reference: &Reference,
 ) -> String {
-    let mut text = format!("{}\n\n", Total::of(cells));
-    roles(&mut text, tallies);
-    let beside = Scoring::beside(cells, reference);
-    if !beside.is_empty() {
-        let _ = writeln!(text, "\n{}", beside.join("\n"));
-    }
-    for finished in finished.iter().filter(|finished| !finished.summary.is_empty()) {
-        let _ = writeln!(text, "\n{}/{}", finished.paper, finished.artefact);
-        for line in &finished.summary {
-            let _ = writeln!(text, "  {line}");
-        }
-    }
-    misses(&mut text, cells);
-    unanswered(&mut text, cells);
-    for remark in remarks {
-        let _ = writeln!(text, "\n{remark}");
-    }
-    text
-}
-
-fn roles(text: &mut String, tallies: &[Tally]) {
     let word = Column::left(0).fitted();
     let number = Column::right(0).fitted().after(2);
-    let mut table = TextTable::new([word, word.after(2), number, number, number, number, number, number, number]);
-    table.row(COLUMNS);
-    for tally in tallies {
-        table.row(tally.figures());
-    }
-    text.push_str(&table.to_string());
-    let remarks: Vec<String> = tallies.iter().flat_map(Tally::remarks).collect();
-    if !remarks.is_empty() {
-        let _ = writeln!(text, "\n{}", remarks.join("\n"));
-    }
-}
-
-/// The rows that do not match, sorted by how they are judged: accuracies by points, all others by error. Rows that
-/// contradict their paper do not count as misses.
-fn misses(text: &mut String, cells: &[ComparedCell]) {
+    let mut roles = TextTable::new([word, word.after(2), number, number, number, number, number, number, number]);
+    roles.row(COLUMNS);
+    tallies.iter().for_each(|tally| _ = roles.row(tally.figures()));
+    let summaries = finished.iter().filter(|finished| !finished.summary.is_empty());
+    let summary = |finished: &Finished<'_>| json!({ "place": format!("{}/{}", finished.paper, finished.artefact), "lines": finished.summary });
+    // Rows that contradict their paper do not count as misses.
     let missed = cells.iter().filter(|cell| matches!(cell.verdict, Verdict::Off | Verdict::Fails) && cell.counts());
     let (accuracies, others): (Vec<_>, Vec<_>) = missed.partition(|cell| cell.points.is_some());
     let error = |cell: &ComparedCell| cell.error.map_or_else(String::new, |error| format!("{:+.1}%", error * 100.0));
-    let heading = counted(others.len(), "row does not match", "rows do not match");
-    list(text, &heading, others, distance, error);
     let points = |cell: &ComparedCell| cell.points.unwrap_or_default();
-    let one = "accuracy differs from its baseline otherwise than the paper's";
-    let several = "accuracies differ from their baselines otherwise than the paper's";
-    let heading = counted(accuracies.len(), one, several);
-    list(text, &heading, accuracies, |cell| points(cell).abs(), |cell| format!("{:+.1} pts", points(cell)));
+    let one = "accuracy differs from its baseline otherwise than the paper's, worst first";
+    let several = "accuracies differ from their baselines otherwise than the paper's, worst first";
+    let headings = [
+        counted(others.len(), "row does not match, worst first", "rows do not match, worst first"),
+        counted(accuracies.len(), one, several),
+    ];
+    let [of_others, of_accuracies] = [
+        worst_first(others, distance, error),
+        worst_first(accuracies, |cell| points(cell).abs(), |cell| format!("{:+.1} pts", points(cell))),
+    ];
+    let unanswered: Vec<&ComparedCell> = cells.iter().filter(|cell| !cell.answered()).collect();
+    let mut reasons: IndexMap<&str, usize> = IndexMap::new();
+    unanswered.iter().for_each(|cell| *reasons.entry(&cell.reason).or_default() += 1);
+    let reasons: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count:>4}  {reason}")).collect();
+    let answer = json!({
+        "total": Total::of(cells).to_string(),
+        "roles": roles.to_string(),
+        "remarks": tallies.iter().flat_map(Tally::remarks).collect::<Vec<_>>(),
+        "beside": Scoring::beside(cells, reference),
+        "summaries": summaries.map(summary).collect::<Vec<_>>(),
+        "lists": [
+            { "heading": headings[0], "lines": of_others, "most": MISSES },
+            { "heading": headings[1], "lines": of_accuracies, "most": MISSES },
+            { "heading": counted(unanswered.len(), "row is not modelled yet", "rows are not modelled yet"), "lines": reasons, "most": REASONS },
+        ],
+        "others": remarks,
+    });
+    texts::text(include_str!("../../texts/reproduce.txt"), &answer)
 }
 
 /// Rows that do not match, the one with the largest `distance` first, each with its `measure` in words.
-fn list(
-    text: &mut String,
-    heading: &str,
+fn worst_first(
     mut missed: Vec<&ComparedCell>,
     distance: impl Fn(&ComparedCell) -> f64,
     measure: impl Fn(&ComparedCell) -> String,
-) {
-    if missed.is_empty() {
-        return;
-    }
+) -> Vec<String> {
     missed.sort_by(|a, b| distance(b).total_cmp(&distance(a)));
-    let _ = writeln!(text, "\n{heading}, worst first:");
-    for cell in missed.iter().take(MISSES) {
-        let (verdict, measure) = (cell.verdict.to_string(), measure(cell));
-        let _ = writeln!(text, "  {verdict:<5} {measure:>8}  {}: {}", cell.id, beside(cell));
-    }
-    *text += &more("  … ", missed.len(), MISSES, " in cells.csv");
+    let line = |cell: &&ComparedCell| {
+        format!("{:<5} {:>8}  {}: {}", cell.verdict.to_string(), measure(cell), cell.id, beside(cell))
+    };
+    missed.iter().map(line).collect()
 }
 
 /// "2531 MB, the paper 908"; for an order, the paper's words and that it is false.
@@ -235,22 +219,6 @@ fn beside(cell: &ComparedCell) -> String {
     let paper = cell.paper_value();
     let paper = if paper.is_empty() { paper } else { format!(", the paper {paper}") };
     format!("{}{unit}{paper}", cell.simulated())
-}
-
-fn unanswered(text: &mut String, cells: &[ComparedCell]) {
-    let mut reasons: IndexMap<&str, usize> = IndexMap::new();
-    for cell in cells.iter().filter(|cell| !cell.answered()) {
-        *reasons.entry(&cell.reason).or_default() += 1;
-    }
-    if reasons.is_empty() {
-        return;
-    }
-    let rows: usize = reasons.values().sum();
-    let _ = writeln!(text, "\n{} not modelled yet:", counted(rows, "row is", "rows are"));
-    for (reason, count) in reasons.iter().take(REASONS) {
-        let _ = writeln!(text, "  {count:>4}  {reason}");
-    }
-    *text += &more("  … ", reasons.len(), REASONS, " in cells.csv");
 }
 
 #[cfg(test)]
