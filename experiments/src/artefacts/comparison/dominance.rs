@@ -164,6 +164,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
             ));
         }
     }
+    outcome.words("finding", beside_the_fastest(&duels, CLASSES[0]));
     show(context, records, outcome)
 }
 

@@ -37,8 +37,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
         records.row(fields.iter().map(number).chain([plan.into()]).chain(own).collect::<Vec<Cell>>())?;
     }
     let mut outcome = Outcome::default();
-    outcome.summary.push(format!(
+    let finding = format!(
         "{equal} of {exact} exact plans gave gradients equal to the last bit; {near} of them had a peak within 10% of the simulated"
-    ));
+    );
+    outcome.words("finding", &finding);
+    outcome.summary.push(finding);
     show(context, records, outcome)
 }

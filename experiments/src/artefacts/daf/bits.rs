@@ -191,6 +191,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let values = |kind: &str| layers.iter().map(|layer| of(kind, layer)).collect::<Vec<_>>();
     let kinds = KINDS.into_iter().filter(|kind| values(kind).iter().any(Option::is_some));
     let bars = kinds.fold(Bars::new(layers.clone()), |bars, kind| bars.series(BarSeries::new(kind, values(kind))));
+    KINDS.iter().for_each(|kind| outcome.quantity(&format!("bits of {kind}"), "", values(kind).into_iter().flatten()));
     outcome.words("stand-ins", measured.trained_on());
     outcome.bars("", bars, from_zero("bits a value", ""));
     Ok(outcome)

@@ -234,6 +234,8 @@ pub(super) fn figure12(context: &Context<'_>) -> Result<Outcome> {
         files.push((minutes, of_apps[1]));
     }
     let managed = gigabytes(system.managed(&device));
+    outcome.quantity("in use", "GB", memory.iter().map(|(_, in_use)| *in_use));
+    outcome.quantity("managed", "GB", [managed]);
     let mut trace = Trace::new("memory in use", memory).wall("memory that the kernel manages", [(0.0, managed)]);
     for (from, to, front) in fronts(&series.demand) {
         let package = front.map_or("", |app| timeline.package(app));
