@@ -184,7 +184,7 @@ pub(super) fn text(
         "total": Total::of(cells).to_string(),
         "roles": roles.to_string(),
         "remarks": tallies.iter().flat_map(Tally::remarks).collect::<Vec<_>>(),
-        "beside": Scoring::beside(cells, reference),
+        "nulls": Scoring::beside(cells, reference),
         "summaries": summaries.map(summary).collect::<Vec<_>>(),
         "lists": [
             { "heading": headings[0], "lines": of_others, "most": MISSES },

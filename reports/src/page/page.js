@@ -8,7 +8,7 @@
   };
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
-  // The words of a mark stand in its title, which a browser would show too late and a second time.
+  // The words of a mark are in its title, which a browser would show too late and a second time.
   for (const mark of all("g.value")) {
     const title = mark.querySelector("title");
     mark.dataset.words = title.textContent;
@@ -122,6 +122,8 @@
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     const part = target && target.closest("main > .tab");
     show(part ? part.dataset.tab : "overview");
+    const fold = target && target.closest("details.bare");
+    if (fold) fold.open = true;
     if (part) target.scrollIntoView();
   };
   if (tabs.length) {

@@ -91,6 +91,22 @@ fn a_section_shows_its_figure_cells_and_notes() {
 }
 
 #[test]
+fn figures_without_rows_are_folded_where_others_have_some() {
+    let mut page = page();
+    assert!(!page.render().unwrap().contains("Figures without numbers"));
+    let bare =
+        Section { artefact: "figure7".into(), name: "Figure 7".into(), cells: Vec::new(), ..page.sections[0].clone() };
+    page.sections.insert(0, bare);
+    let html = page.render().unwrap();
+    let (before, folded) = html.split_once("Figures without numbers of the paper: 1</summary>").unwrap();
+    // The one with rows comes first, and its rows are folded below its figure.
+    assert!(before.contains("id=\"sage-table1\"") && folded.contains("id=\"sage-figure7\""));
+    assert!(before.contains("<details><summary>3 rows"));
+    // Where no artefact of a paper has rows, nothing is folded.
+    assert!(folded.contains("id=\"daf-abstract\""));
+}
+
+#[test]
 fn the_contents_lead_to_what_is_there() {
     let html = page().render().unwrap();
     for link in html.split("href=\"#").skip(1) {
