@@ -53,7 +53,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
             if !["data", "fixtures", "target", "measured"].contains(&name) || folder.ends_with("src") {
                 files(&path, found);
             }
-        } else if [".rs", ".md", ".toml", ".py", ".txt"].iter().any(|ending| name.ends_with(ending)) {
+        } else if [".rs", ".md", ".toml", ".py", ".txt", ".html"].iter().any(|ending| name.ends_with(ending)) {
             found.push(path);
         }
     }
@@ -77,6 +77,8 @@ fn prose<'a>(line: &'a str, kind: &str) -> &'a str {
     match kind {
         "rs" => line.trim_start().strip_prefix("//").map_or("", |comment| comment.trim_start_matches(['/', '!'])),
         "toml" => comment("# "),
+        // The words of a page are checked as messages are.
+        "html" => "",
         _ => line,
     }
 }
@@ -129,11 +131,13 @@ fn strings(tokens: TokenStream, found: &mut Vec<(usize, String)>) {
     }
 }
 
-/// The messages of the program: strings of several words, up to a file's tests, and the values of its data files.
+/// The messages of the program: strings of several words, up to a file's tests, the values of its data files, and pages.
 fn messages() -> Vec<Line> {
     let mut lines = Vec::new();
     // NITI's text is part of the keys of committed trainings: other words would ask for all of them again.
-    let is_data = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "toml") && !path.ends_with("niti.toml");
+    let is_data = |path: &PathBuf| {
+        path.extension().is_some_and(|kind| kind == "toml" || kind == "html") && !path.ends_with("niti.toml")
+    };
     for path in prose_files().into_iter().filter(is_data) {
         let text = fs::read_to_string(&path).unwrap();
         lines.extend(text.lines().enumerate().map(|(row, line)| (path.clone(), row + 1, without_code(line))));
