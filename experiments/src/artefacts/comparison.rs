@@ -3,8 +3,10 @@
 //!
 //! No paper has this comparison, so it answers no row of the reference, and its readings are declared here.
 
+mod accuracy;
 mod dominance;
 mod federation;
+mod points;
 mod policies;
 mod pytorch;
 mod sensitivity;
@@ -20,6 +22,7 @@ pub(super) const RUNS: &[(&str, Run)] = &[
     ("jetson-agx-orin", policies::run),
     ("rtx-3090", policies::run),
     ("rtx-4090", policies::run),
+    ("accuracy", accuracy::run),
     ("validation", sensitivity::validation),
     ("federation", federation::run),
     ("dominance", dominance::run),

@@ -10,6 +10,7 @@ use haversack_workloads::{DataSet, Network, Op, Role, SampleForm, mixed};
 use serde_json::Value;
 
 use super::{Augment, Coded, Factors, Held, Pace, Row, Saved, Values};
+use crate::quantities::time;
 use crate::scenario::workload;
 use crate::scenario::{GraphKind, Literal, Origin};
 use crate::{Cache, CommandError, Key, Plan, Result, Scenario, interrupt};
@@ -23,6 +24,20 @@ pub(super) struct Subject {
 }
 
 impl Subject {
+    /// A line that says so if an iteration takes longer than the time budget: not every policy gives way to it.
+    pub(super) fn missed(&self) -> Option<String> {
+        let (budget, taken) = (self.plan.scenario().time_budget?, self.plan.run().ok()?.iteration);
+        let say = || {
+            format!(
+                "note: {}: an iteration takes {}, more than the time budget of {}\n",
+                self.label,
+                time(taken),
+                time(budget)
+            )
+        };
+        (taken > budget).then(say)
+    }
+
     /// Prepares the scenario: a built-in model gets the data's number of classes, and, if its input shape is open, the
     /// shape of the samples.
     ///

@@ -46,7 +46,8 @@ pub(super) fn text(rows: &[Row], subjects: &[Subject], path: &Path) -> String {
             format!("{:.1} MB", mean(&test, |row| row.peak_memory_bytes as f64) / 1e6),
         ]);
     }
-    format!("{table}{}\n", word(path))
+    let missed: String = subjects.iter().filter_map(Subject::missed).collect();
+    format!("{table}{missed}{}\n", word(path))
 }
 
 /// The mean accuracy in percent, with half of the interval if there are several seeds.

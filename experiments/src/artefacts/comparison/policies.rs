@@ -3,163 +3,32 @@
 
 use std::collections::BTreeMap;
 
-use haversack_policies::POLICIES;
-use haversack_reports::figure::{Intervals, Panel};
+use haversack_reports::figure::Panel;
 use haversack_training::FidelityClass;
-use indexmap::{IndexMap, IndexSet};
-use serde::Deserialize;
+use indexmap::IndexMap;
 
-use crate::Cache;
+use super::accuracy::{self, Cost, costs, worst};
+use super::points::{self, Network, PERCENTS, Point};
 use crate::artefacts::prelude::*;
-use crate::measured::{committed, interval};
 use crate::quantities::range;
-use crate::run::Results;
 use crate::sensitivity::uncertainty;
 
-/// A network, the samples of a mini-batch, and what its stand-ins learn.
-type Network = (&'static str, u64, &'static str);
 const NETWORKS: [Network; 3] =
     [("resnet50", 32, "glyphs"), ("mobilenetv2", 32, "glyphs"), ("bert-small", 32, "phrases")];
 /// The device of the overview, which shows the first of the networks.
 const OVERVIEW: &str = "galaxy-s22";
-/// Budgets in percent of what training needs on the device's usual engine without a policy.
-const PERCENTS: [f64; 4] = [80.0, 50.0, 25.0, 15.0];
-/// The settings of minimum cuts: exact, and with fewer bits.
-const CUTS: [Set<'static>; 2] = [&[("tries", "24")], &[("tries", "24"), ("fidelity", "stored")]];
 /// How far off each constant may be that was fitted or estimated.
 const OFF: f64 = 0.2;
-
-/// A policy at a budget, a row of the data.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-struct Point {
-    device: String,
-    model: String,
-    policy: String,
-    stack: String,
-    /// Whether the stack is the one that the device usually trains with.
-    is_usual: bool,
-    budget_percent: Option<f64>,
-    budget_gb: Option<f64>,
-    /// The peak, and the time of an iteration; `None` where no plan fits.
-    memory_gb: Option<f64>,
-    time_s: Option<f64>,
-    gradients: Option<FidelityClass>,
-    /// A time that no plan beats which is as faithful.
-    bound_s: Option<f64>,
-    /// The share by which the time may be off.
-    off: Option<f64>,
-}
 
 const HEADER: &str =
     "device,model,policy,stack,is_usual,budget_percent,budget_gb,memory_gb,time_s,gradients,bound_s,off";
 
-impl Point {
-    /// Simulates `scenario`; `None` where its engine does not run here.
-    fn of(cache: &Cache, scenario: &Scenario, is_usual: bool) -> Option<Self> {
-        let plan = Plan::new(scenario, cache).ok()?;
-        let found = plan.run_within_device(cache).ok().map(|record| Results::new(&plan, &record));
-        let found = found.as_ref();
-        let percent = match scenario.memory_budget {
-            Some(Budget::Percent(percent)) => Some(percent),
-            _ => None,
-        };
-        Some(Self {
-            device: scenario.device.clone(),
-            model: scenario.model.clone(),
-            policy: scenario.policy.clone(),
-            stack: plan.machine().stack.id.clone(),
-            is_usual,
-            budget_percent: percent,
-            budget_gb: plan.budgets.memory.map(|budget| budget.as_f64() / 1e9),
-            memory_gb: found.map(|found| found.peak_memory_bytes as f64 / 1e9),
-            time_s: found.map(|found| found.iteration_time_s),
-            gradients: found.map(|found| found.fidelity),
-            bound_s: found.and_then(|found| found.lower_bound_s),
-            off: None,
-        })
-    }
-
-    fn is_exact(&self) -> bool {
-        self.gradients == Some(FidelityClass::Exact)
-    }
-
-    /// Memory and time.
-    fn place(&self) -> Option<(f64, f64)> {
-        self.memory_gb.zip(self.time_s)
-    }
-}
-
-/// Every policy at every budget, and whether it runs on the engine that the device usually trains with.
-fn scenarios(device: &str, network: Network, seed: u64) -> Vec<(Scenario, bool)> {
-    let ((model, batch, _), mut wanted) = (network, Vec::new());
-    for entry in POLICIES.iter() {
-        let is_usual = entry.engine.is_none();
-        let own = Scenario { seed, iterations: is_usual.then_some(2), ..trained(device, model, entry.id, batch) };
-        let own = if entry.id == "mincut" { CUTS.map(|set| with(&own, set)).to_vec() } else { vec![own] };
-        // Nothing gives way without a budget; but DAF stores two bits then.
-        let mut budgets = if entry.gives_way { PERCENTS.map(Some).to_vec() } else { Vec::new() };
-        if entry.stores_floats || !entry.gives_way {
-            budgets.push(None);
-        }
-        for scenario in own {
-            let within = |percent: &Option<f64>| {
-                let memory_budget = percent.map(Budget::Percent);
-                (Scenario { memory_budget, ..scenario.clone() }, is_usual)
-            };
-            // Each search for cuts is dozens of runs: only where memory is short.
-            let first = scenario.set.len();
-            wanted.extend(budgets[first..].iter().map(within));
-        }
-    }
-    wanted
-}
-
 fn points(context: &Context<'_>, device: &str, network: Network) -> Result<Vec<Point>> {
     let plain = trained(device, NETWORKS[0].0, "original", NETWORKS[0].1);
     let off = *context.once(format!("uncertainty {device}"), || Ok(uncertainty(&plain, OFF, context.cache)?))?;
-    let wanted = scenarios(device, network, context.seed);
-    let point = |(scenario, is_usual): &(Scenario, bool)| Point::of(context.cache, scenario, *is_usual);
-    let mut found: Vec<Point> = wanted.par_iter().filter_map(point).collect();
+    let mut found = points::points(context.cache, device, network, context.seed);
     found.iter_mut().filter(|point| point.policy == plain.policy).for_each(|point| point.off = Some(off));
     Ok(found)
-}
-
-/// The measured cost of a policy in accuracy.
-struct Cost {
-    /// The policy, and what it was given.
-    label: String,
-    stand_in: String,
-    /// Points above training without a policy with the same seeds, and half of the 95% interval.
-    mean: f64,
-    half: f64,
-}
-
-/// The costs measured at `places` on stand-ins that learn `data`, relative to `original` with the same mini-batches and
-/// seeds.
-fn costs(places: &[&str], data: &str) -> Result<Vec<Cost>> {
-    let mut costs: Vec<Cost> = Vec::new();
-    for place in places {
-        let trainings = committed(place)?.trainings;
-        for one in trainings.iter().filter(|one| one.data == data) {
-            // `daf, batch 32, 4 epochs, 12% for activations`; those within a time budget answer another question.
-            let parts: Vec<&str> = one.how.splitn(4, ", ").collect();
-            let [policy, batch, epochs, set @ ..] = &parts[..] else { continue };
-            let set = set.first().copied().unwrap_or_default();
-            let plain = format!("original, {batch}, {epochs}");
-            let plain = trainings.iter().find(|other| other.network == one.network && other.how == plain);
-            let Some(plain) = plain.filter(|plain| plain.how != one.how && !set.ends_with("each")) else { continue };
-            let label =
-                set.strip_suffix(" for activations").map_or((*policy).to_owned(), |share| format!("{policy}, {share}"));
-            if costs.iter().any(|known| known.label == label && known.stand_in == one.network) {
-                continue;
-            }
-            let pairs = one.learned.iter().zip(&plain.learned).filter(|(own, other)| own.seed == other.seed);
-            let above = pairs.filter_map(|(own, other)| Some(own.accuracy.last()? - other.accuracy.last()?));
-            let (mean, half) = interval(&above.collect::<Vec<_>>());
-            costs.push(Cost { label, stand_in: one.network.clone(), mean, half });
-        }
-    }
-    Ok(costs)
 }
 
 pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
@@ -198,7 +67,7 @@ fn shown(points: &[Point], measured: &[&str], is_overview: bool) -> Result<Outco
         if has_others {
             outcome.panels.push(front(case, &name, "on other engines", |point| !point.is_usual));
         }
-        outcome.panels.push(accuracy(case, &costs));
+        outcome.panels.push(accuracy::panel(case, &costs));
         findings.push(finding(case, &costs));
     }
     outcome.words("finding", findings.first().cloned().unwrap_or_default());
@@ -249,43 +118,6 @@ fn front(case: &[Point], name: &str, title: &str, wanted: impl Fn(&Point) -> boo
     panel.x(memory).y(spanning(Axis::new("time of an iteration").unit("s").log(), range(times)))
 }
 
-/// The measured accuracy of each policy of the case, by how faithful its gradients are.
-fn accuracy(case: &[Point], costs: &[Cost]) -> Panel {
-    let (mut chart, mut shown) = (Intervals::new(), IndexSet::new());
-    let mut classes: BTreeMap<FidelityClass, IndexSet<&str>> = BTreeMap::new();
-    for point in case {
-        point.gradients.into_iter().for_each(|class| _ = classes.entry(class).or_default().insert(&point.policy));
-    }
-    for (class, own) in classes {
-        chart = chart.group(class.word());
-        // Equal gradients learn the same.
-        if class == FidelityClass::Exact {
-            chart = chart.category("original", vec![[0.0; 3]], "");
-            continue;
-        }
-        for policy in own {
-            // Trainings are of the least that a policy gives up.
-            if !shown.insert(policy) {
-                chart = chart.category(policy, Vec::new(), "not measured");
-                continue;
-            }
-            let of = |label: &str| -> Vec<[f64; 3]> {
-                let own = costs.iter().filter(|cost| cost.label == label);
-                own.map(|Cost { mean, half, .. }| [mean - half, *mean, mean + half]).collect()
-            };
-            chart = chart.category(policy, of(policy), "not measured");
-            let mut given: Vec<&str> = costs.iter().map(|cost| cost.label.as_str()).collect();
-            given.retain(|label| label.strip_prefix(policy).is_some_and(|rest| rest.starts_with(',')));
-            given.dedup();
-            chart = given.into_iter().fold(chart, |chart, label| chart.category(label, of(label), ""));
-        }
-    }
-    Panel::new(chart)
-        .title("accuracy on stand-ins, against no policy")
-        .y(Axis::new("difference").unit("points"))
-        .apart()
-}
-
 /// Where the fewest policies keep the mini-batch's own gradients, and which of those whose accuracy is known needs the least memory.
 fn finding(case: &[Point], costs: &[Cost]) -> String {
     let usual = || case.iter().filter(|point| point.is_usual).filter_map(|point| Some((point, point.place()?)));
@@ -325,7 +157,7 @@ fn finding(case: &[Point], costs: &[Cost]) -> String {
     let known = known.filter_map(|(point, place)| Some((point, place, worst(costs, &point.policy)?)));
     if let Some((point, (memory, time), cost)) = known.min_by(|a, b| a.1.0.total_cmp(&b.1.0)) {
         let (share, pace) = (memory / plain.0 * 100.0, pace(time / plain.1));
-        let points = format!("{:+.1} ± {:.1}", cost.mean, cost.half).replace('-', "−");
+        let points = cost.words();
         let policy = spelled(&point.policy);
         parts.push(format!("{policy} needs {share:.0}% of its memory, is {pace}, at {points} points of accuracy"));
     }
@@ -342,14 +174,13 @@ fn pace(times: f64) -> String {
     }
 }
 
-/// The cost of a policy on the stand-in where it is largest.
-fn worst<'c>(costs: &'c [Cost], policy: &str) -> Option<&'c Cost> {
-    costs.iter().filter(|cost| cost.label == policy).min_by(|a, b| a.mean.total_cmp(&b.mean))
-}
-
 #[cfg(test)]
 mod tests {
+    use haversack_policies::POLICIES;
+
+    use super::super::points::scenarios;
     use super::*;
+    use crate::Cache;
     use crate::artefacts::ARTEFACTS;
     use crate::papers::notes::Facts;
     use crate::papers::{Readings, Reference};
