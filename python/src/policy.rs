@@ -35,12 +35,14 @@ impl Written {
     pub(crate) fn copied(self, failure: &Failure) -> Brought {
         let (name, written, failure) = (self.name.clone(), Arc::new(self), failure.clone());
         let copied = move || {
-            let copy = Python::attach(|py| {
+            // None if the interpreter is ending.
+            let copy = Python::try_attach(|py| {
                 let object = py.import("copy")?.call_method1("deepcopy", (&written.object,))?.unbind();
                 Ok(Self { object, name: written.name.clone(), hooks: written.hooks.clone() })
             });
             // An object that cannot be copied ends the run, as an exception in a hook does.
-            let copy = copy.map_err(|error| failure.note(error));
+            let gone = || Err(PyValueError::new_err("the interpreter has ended"));
+            let copy = copy.unwrap_or_else(gone).map_err(|error| failure.note(error));
             let own: Box<dyn Policy> =
                 Box::new(Hooks::new(copy.map_or_else(|()| Arc::clone(&written), Arc::new), failure.clone()));
             own

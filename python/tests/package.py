@@ -352,6 +352,8 @@ class Folders(unittest.TestCase):
         short = rows.select("policy", "energy_j")
         self.assertEqual([list(row) for row in short], [["policy", "energy_j"]] * 6)
         self.assertIn("<th>energy_j</th>", short._repr_html_())
+        with self.assertRaisesRegex(haversack.InputError, "select: no column 'enery_j'; did you mean 'energy_j'"):
+            rows.select("enery_j")
 
     def test_without_polars_the_table_s_path_is_said(self):
         runs = haversack.sweep(self.GRID)

@@ -72,6 +72,9 @@ fn a_run_is_compared_with_original_without_a_budget() {
     assert!((said.parse::<f64>().unwrap() / times - 1.0).abs() < 5e-3, "{sentence} against {times}");
     let walls = stdout(&call(&format!("{LENET} --policy dgc --budget-walls 1us=900MB,2us=1GB")));
     assert!(walls.contains("\n  budget falls to 900 MB at 1 µs\n  budget rises to 1 GB at 2 µs\n"), "{walls}");
+    let changed = stdout(&call(&format!("{LENET} --device-set gpu.units=2 --device-set gpu.launch=1")));
+    let heading = changed.lines().next().unwrap();
+    assert!(heading.ends_with(" with gpu.launch = 1, gpu.units = 2 under sage-opencl"), "{heading}");
     let alone = stdout(&call(&format!("{LENET} --policy original")));
     assert!(alone.contains("baseline (policy original, no budget): this run\n"), "{alone}");
     let engine = stdout(&call(&format!("{LENET} --policy mandheling")));

@@ -30,7 +30,10 @@ pub(crate) fn call(line: &str) -> Output {
 
 /// The standard output of the call.
 pub(crate) fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    // A template that cannot be rendered prints why.
+    assert!(!text.contains("(in <string>:"), "{text}");
+    text
 }
 
 /// The standard error output of the call.

@@ -103,6 +103,21 @@ fn a_training_writes_a_row_a_part_an_epoch_and_a_seed() {
 
 #[cfg(unix)]
 #[test]
+fn a_time_budget_that_is_missed_is_said() {
+    let short = |budget: &str| {
+        let text = SPEC.replace("epochs = 6", "epochs = 1").replace("schedule = \"cosine warm-up=1\"\n", "");
+        train(folder(&format!("{text}time_budget = \"{budget}\"\n")).path(), "--out out")
+    };
+    let said = short("1us");
+    // DTR drops tensors where memory is short, not time.
+    assert!(
+        said.contains("note: dtr: an iteration takes ") && said.contains("more than the time budget of 1 µs"),
+        "{said}"
+    );
+    assert!(!short("3600s").contains("note: "), "an hour is enough");
+}
+
+#[test]
 fn a_training_that_was_cut_off_goes_on_to_the_same_bytes() {
     // Images are augmented differently in every epoch, but in the same way after a restart.
     let folder = folder(&SPEC.replace("epochs = 6", "epochs = 8\naugment = \"shift=2 flip\""));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import json
 import os
@@ -71,7 +72,11 @@ class Rows(List[Record]):
         return polars.DataFrame([dict(row) for row in self], infer_schema_length=None, strict=False)
 
     def select(self, *names: str) -> Rows:
-        """The rows with these columns only."""
+        """The rows with these columns only. Raises InputError for a column that is not there, with the nearest."""
+        for name in names if self else ():
+            if name not in self[0]:
+                near = "".join(f"; did you mean {near!r}?" for near in difflib.get_close_matches(name, self[0], 1))
+                raise InputError(f"select: no column {name!r}{near}")
         return Rows(Record((name, row[name]) for name in names) for row in self)
 
     def _repr_html_(self) -> str:

@@ -278,3 +278,20 @@ fn draw_value(canvas: &Canvas, x: f64, tip: f64, lines: &[String], layout: Layou
         canvas.text((x, first + LINE * row as f64), line, Face::VALUE, INK, HPos::Center);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_go_on_two_lines_before_they_are_turned() {
+        let series = |name: &str, look| BarSeries::new(name, [0.0287, 0.0409]).look(look);
+        let bars = Bars::new(["a", "b"]).series(series("ours", Look::Solid)).series(series("paper", Look::Hatched));
+        assert_eq!(bars.label(0, 0), ["0.0287", "(0.0287)"]);
+        let widest = [Layout::OneLine, Layout::TwoLines].map(|layout| bars.widest_value(layout));
+        assert!(widest[0] > 1.5 * widest[1]);
+        let at = |width: f64| bars.layout((width + 4.1) * SHARE);
+        assert!(at(widest[0]) == Layout::OneLine && at(widest[1]) == Layout::TwoLines);
+        assert!(at(widest[1] - 1.0) == Layout::Upright);
+    }
+}

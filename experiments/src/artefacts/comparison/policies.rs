@@ -285,6 +285,9 @@ mod tests {
         // 65.3, 72.25 and 77.9 against 88.3, 87.9 and 93.3: -23, -15.65 and -15.4.
         let [(mean, half)] = of("fixed8", "resnet8-cifar")[..] else { panic!("once") };
         assert!((mean + 54.05 / 3.0).abs() < 1e-9 && half > 5.0, "{mean} {half}");
+        // 86.4, 81.15 and 90.95 against the same three: -1.9, -6.75 and -2.35.
+        let [(mean, _)] = of("sage, 25%", "resnet8-cifar")[..] else { panic!("once") };
+        assert!((mean + 11.0 / 3.0).abs() < 1e-9, "{mean}");
         assert_eq!(of("daf, 12%", "lenet5").len(), 1);
         assert!(of("original", "lenet5").is_empty());
     }
