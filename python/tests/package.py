@@ -291,6 +291,13 @@ class Policies(unittest.TestCase):
         with self.assertRaisesRegex(ZeroDivisionError, "in a hook"):
             haversack.sweep(**DEEP, policy=["dtr", Raises], memory_budget=["60%", "100%"])
 
+    def test_what_is_no_policy_is_refused(self):
+        for call in (haversack.simulate, haversack.sweep):
+            with self.assertRaisesRegex(haversack.InputError, "policy: expected a name, or an object .* found a int"):
+                call(**DEEP, policy=3)
+        with self.assertRaisesRegex(haversack.InputError, "found a int"):
+            haversack.sweep(**DEEP, policy=["dtr", 3])
+
     def test_a_sweep_refuses_a_name_that_is_taken_and_to_resume(self):
         class Sage(FarthestFirst):
             name = "sage"

@@ -70,6 +70,9 @@ def written(policy: Any) -> Written:
         if meant and meant[0] not in own and callable(getattr(type(policy), method)):
             name, hooks = type(policy).__name__, ", ".join(HOOKS)
             raise InputError(f"policy: {name}.{method} is not a hook; did you mean '{meant[0]}'?; hooks are {hooks}")
+    if not own and not isinstance(policy, Policy):
+        kind, hooks = type(policy).__name__, ", ".join(HOOKS)
+        raise InputError(f"policy: expected a name, or an object with one of {hooks}; found a {kind}")
     return Written(policy, str(getattr(policy, "name", type(policy).__name__)), own)
 
 
