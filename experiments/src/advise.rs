@@ -166,7 +166,13 @@ impl Advice {
             .y(Axis::new("iteration").unit("s").from_zero());
         let scenario = &self.scenario;
         let model = workload::called(&scenario.model);
-        Figure::new(format!("{model}, batch {}, on {}", scenario.batch, scenario.device)).panel(panel)
+        let fastest = self.fitting().min_by(|a, b| a.rank(By::Time).total_cmp(&b.rank(By::Time)));
+        let found = fastest.and_then(|candidate| {
+            let class = candidate.fits()?.fidelity.word();
+            Some(format!(": {} is fastest, with {class} gradients", candidate.policy.id))
+        });
+        let found = found.unwrap_or_default();
+        Figure::new(format!("{model}, batch {}, on {}{found}", scenario.batch, scenario.device)).panel(panel)
     }
 
     fn to_text(&self) -> String {

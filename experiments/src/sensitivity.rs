@@ -247,7 +247,8 @@ impl Sensitivity {
         let panel = Panel::new(bars).y(Axis::new("time of an iteration moves by").unit("%"));
         let scenario = &self.scenario;
         let model = workload::called(&scenario.model);
-        let title = format!("{model} under {} on {}", scenario.policy, scenario.device);
+        let most = self.moved.first().map(|moved| format!(": {} matters most", moved.entry.name));
+        let title = format!("{model} under {} on {}{}", scenario.policy, scenario.device, most.unwrap_or_default());
         Figure::new(title).panel(panel)
     }
 

@@ -15,10 +15,9 @@ use serde_json::{Map, Value, json};
 
 use crate::checked::doubt;
 use crate::output::{Format, Plot, check_apart, note, print, print_json, warn};
-use crate::quantities::{self, Unit, percent};
+use crate::quantities;
 use crate::run::{PlanError, Results, share};
 use crate::scenario::{ScenarioFlags, workload};
-use crate::texts::headed;
 use crate::{Cache, CommandError, Plan};
 
 /// The options of `simulate`.
@@ -194,7 +193,8 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
 fn draw(asked: &Asked, plan: &Plan, track: &PhoneTrack, short: Option<Remark>) -> Result<(), CommandError> {
     let Some(plot) = asked.plot.as_ref().filter(|_| phone::is_long_enough(track)) else { return Ok(()) };
     let scenario = plan.scenario();
-    let title = format!("{} on {} in use", workload::called(&scenario.model), scenario.device);
+    let (model, found) = (workload::called(&scenario.model), phone::finding(track));
+    let title = format!("{model} on {} in use: {found}", scenario.device);
     let mut note = format!("batch {}, policy {}", scenario.batch, scenario.policy);
     if let Some(Remark::Note(sentence) | Remark::Warning(sentence)) = short {
         note = format!("{note}; {sentence}");
@@ -358,16 +358,4 @@ impl Longest {
             "bound_by": self.bound_by,
         })
     }
-}
-
-/// The operators as a table.
-fn longest_table(longest: &[Longest]) -> String {
-    let unit = Unit::of_times(longest.first().map_or(Nanos::ZERO, |first| first.time));
-    let header = format!("operator¦kind¦phase¦>times¦>{}¦>share¦bound by", unit.symbol);
-    let mut table = headed(&header).indented(2);
-    for Longest { name, kind, phase, times, time, share, bound_by } in longest {
-        let (times, time) = (times.to_string(), unit.number(time.0 as f64));
-        table.row([name, kind.name(), *phase, &times, &time, &percent(*share), *bound_by]);
-    }
-    table.to_string()
 }

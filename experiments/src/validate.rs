@@ -106,18 +106,18 @@ pub fn run(options: &ValidateOptions) -> Result<(), CommandError> {
     options.format.print(text, || reports.iter().map(Report::json).collect())
 }
 
-/// The errors of the bundled sets, by quantity and role; and for each set a panel of its first quantity.
+/// The errors of the bundled sets, by quantity and role; for each set a panel of its first quantity; and the finding.
 ///
 /// # Errors
 /// A set that does not load.
-pub(crate) fn overview(cache: &Cache) -> Result<(Table, Vec<Panel>), CommandError> {
+pub(crate) fn overview(cache: &Cache) -> Result<(Table, Vec<Panel>, String), CommandError> {
     let reports = SETS.iter().map(|set| {
         let set = Set::embedded(set)?;
         Ok(Report { answers: answers(&set, cache)?, set })
     });
     let reports: Vec<Report> = reports.collect::<Result<_, CommandError>>()?;
     let panels = reports.iter().filter_map(Report::glance).collect();
-    Ok((report::errors(&reports).map_err(CommandError::failed)?, panels))
+    Ok((report::errors(&reports).map_err(CommandError::failed)?, panels, report::finding(&reports)))
 }
 
 /// The named sets; without names, all bundled ones.

@@ -12,7 +12,7 @@ use crate::papers::reference::COMPARISON;
 use crate::papers::scoring::Scoring;
 use crate::papers::summary::{COLUMNS, Glance, NOT_IN_MEDIANS, Tally, Total, left_out_error};
 use crate::papers::{Account, Answer, Claim, ComparedCell, Reading, Readings, Reference, Verdict, accounts, spelled};
-use crate::quantities::range;
+use crate::quantities::{median, percent, range};
 use crate::{CommandError, Result};
 
 /// The page, with the figures of `folder`.
@@ -159,8 +159,10 @@ pub(super) fn overview(cells: &[ComparedCell]) -> Result<Option<Drawn>, FigureEr
     let beside = Panel::new(marks(&judged, ends, |end| end, |ours, _| ours)).x(reported()).y(simulated);
     let ratio = Panel::new(marks(&judged, ends, |_| 1.0, |ours, paper| ours / paper));
     let ratio = ratio.x(reported()).y(Axis::new("simulated / reported").log());
-    let overview =
-        Figure::new("Every number that is judged by its error").panel_size(400, 330).panel(beside).panel(ratio);
+    let errors = judged.iter().map(|(_, paper, ours)| (ours / paper - 1.0).abs()).collect();
+    let within = percent(median(errors).unwrap_or_default());
+    let title = format!("Half of the {} numbers judged by their error are within {within}", judged.len());
+    let overview = Figure::new(title).panel_size(400, 330).panel(beside).panel(ratio);
     Ok(Some(Drawn { alt: ALT.to_owned(), svg: overview.render()?.svg }))
 }
 

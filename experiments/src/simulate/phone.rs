@@ -1,7 +1,6 @@
 //! A phone in use during a run, from second to second: as a picture, in text and in JSON.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use haversack_devices::{Bytes, Nanos};
 use haversack_memory::phone::PAGE;
@@ -15,8 +14,6 @@ use crate::quantities;
 const OWNERS: [&str; 6] = ["kernel", "trainer", "apps and system", "files", "ZRAM", "free"];
 /// The most points of a line, and of samples in JSON; longer series are thinned.
 const MOST: usize = 600;
-/// The most kills listed in text.
-const LISTED: usize = 10;
 /// The number of apps with their own colour among launches.
 const NAMED: usize = 5;
 
@@ -40,6 +37,19 @@ fn spans(track: &PhoneTrack) -> Vec<(&PhoneSample, &PhoneSample)> {
     kept.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?))).filter(|(a, b)| a.at < b.at).collect()
 }
 
+/// "training waits for memory for 12% of the time, 3 processes are killed".
+pub(super) fn finding(track: &PhoneTrack) -> String {
+    let of = |wanted: fn(&Happening) -> bool| track.events.iter().filter(move |event| wanted(&event.what));
+    let waited: f64 = of(|what| *what == Happening::TrainerStall).map(|event| event.duration.seconds()).sum();
+    let end = track.samples.last().map_or(0.0, |sample| sample.at.seconds());
+    let kills = of(|what| matches!(what, Happening::Kill { .. })).count();
+    let killed = match kills {
+        0 => "no process is killed".to_owned(),
+        _ => quantities::counted(kills, "process is killed", "processes are killed"),
+    };
+    format!("training waits for memory for {} of the time, {killed}", quantities::percent((waited / end).min(1.0)))
+}
+
 /// The run on the phone in four panels over time.
 pub(super) fn figure(track: &PhoneTrack, title: String) -> Figure {
     let spans = spans(track);
@@ -61,7 +71,7 @@ pub(super) fn figure(track: &PhoneTrack, title: String) -> Figure {
         memory = memory.series(Series::new(OWNERS[top], points).filled());
     }
     let mark = gigabytes(track.managed.saturating_sub(track.low_watermark));
-    memory = memory.series(Series::new("above it kswapd works", [(0.0, mark), (end, mark)]).unmarked());
+    memory = memory.series(Series::new("kswapd works above this line", [(0.0, mark), (end, mark)]).unmarked());
     let megabytes = PAGE as f64 / 1e6;
     let traffic = ["evicted", "came back"].into_iter().enumerate().fold(Lines::new(), |lines, (place, name)| {
         lines.series(rate(name, &|sample| moved(sample)[place] as f64 * megabytes))
@@ -129,23 +139,6 @@ fn arrivals(track: &PhoneTrack) -> Lines {
     let others = (!others.is_empty()).then(|| ("launch of others".to_owned(), others));
     let all = named.chain(others).chain(kills);
     all.fold(Lines::new(), |lines, (name, points)| lines.series(Series::new(name, points).stroke(Stroke::None)))
-}
-
-/// The kills, with time and reason.
-pub(super) fn killed(track: &PhoneTrack) -> String {
-    let mut text = String::new();
-    let kills = track.events.iter().filter_map(|event| match &event.what {
-        Happening::Kill { app: Some(app), reason, adj, .. } => Some((event.start, app, reason, adj)),
-        _ => None,
-    });
-    for (at, app, reason, adj) in kills.clone().take(LISTED) {
-        let _ = writeln!(text, "    at {}: {app}, of score {adj}: {reason}", quantities::time(at));
-    }
-    let more = kills.count().saturating_sub(LISTED);
-    if more > 0 {
-        let _ = writeln!(text, "    and {more} more");
-    }
-    text
 }
 
 /// The owners of memory and the pages moved, sample by sample, and the events.

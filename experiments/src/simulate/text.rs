@@ -5,22 +5,20 @@ use std::fmt::Write as _;
 use haversack_devices::{Bytes, ConstantEntry, GpuConstants, Nanos, Precision, Processor};
 use haversack_memory::phone::PAGE;
 use haversack_reports::table::three_digits;
-use haversack_training::{PhoneReport, Stalls, TrainerKill, Wall};
+use haversack_training::Wall;
 use haversack_workloads::Node;
 use serde_json::{Value, json};
 
-use super::{Simulated, longest_table};
+use super::Simulated;
 use crate::checked::doubt;
 use crate::output::join;
-use crate::quantities::{self, Unit, percent};
-use crate::run::{PlanError, Results, share};
+use crate::quantities::{self, percent};
+use crate::run::{PlanError, share};
 use crate::scenario::{size_text, workload};
 use crate::texts;
 
 /// Below this fraction of the peak, a run names the constant that limits it.
 const LITTLE: f64 = 0.05;
-/// The length of a 100% bar, in characters.
-const BAR: f64 = 40.0;
 /// Micro-batches that are listed; of more, only the number is given.
 const WRITTEN_OUT: usize = 12;
 
@@ -30,16 +28,15 @@ impl Simulated {
     pub(super) fn to_text(&self, mut answer: Value, baseline: Option<&Result<Nanos, PlanError>>) -> String {
         let (plan, device) = (&self.plan, &self.plan.resolved.device.constants);
         let precision = plan.arithmetic();
-        let of_phone = self.record.phone.as_ref().map(|phone| {
-            Self::phone(phone) + &self.record.track.as_ref().map(super::phone::killed).unwrap_or_default()
-        });
         let more = json!({
             "model": workload::called(&plan.scenario().model),
             "name": device.name, "soc": device.soc, "default_stack": device.default_stack,
             "precision": precision.to_string(), "against": self.against(baseline),
             "time_budget_s": plan.budgets.time.map(Nanos::seconds),
             "is_missed": plan.budgets.time.is_some_and(|budget| self.record.iteration > budget),
-            "walls": self.walls(), "breakdown": self.breakdown(), "bounds": self.bounds(precision), "of_phone": of_phone,
+            "walls": self.walls(), "of_peak": self.of_peak(precision), "page": PAGE,
+            "managed_bytes": self.record.phone.as_ref().map(|phone| phone.managed.0),
+            "used_peak_bytes": self.record.phone.as_ref().map(|phone| phone.run.used_peak.0),
             "least": self.least_memory.map(size_text), "doubt": doubt(plan),
         });
         join(&mut answer, more);
@@ -61,22 +58,7 @@ impl Simulated {
         }
     }
 
-    /// The bounds of the time, and the slowest operators.
-    fn bounds(&self, precision: Precision) -> String {
-        let mut shares: Vec<(&str, f64)> =
-            Results::bounds().into_iter().zip(self.results.bound_by.iter().copied()).collect();
-        shares.sort_by(|(_, a), (_, b)| b.total_cmp(a));
-        let mut text = "what bounds it\n".to_owned();
-        for (name, share) in shares.into_iter().filter(|(_, share)| *share > 0.0) {
-            let line = format!("  {name:22}{:>6}  {}", percent(share), bar(share));
-            let _ = writeln!(text, "{}", line.trim_end());
-        }
-        text += &self.of_peak(precision);
-        let _ = write!(text, "\nthe operators that take longest\n{}", longest_table(&self.longest));
-        text
-    }
-
-    /// The fraction of peak that the network's arithmetic reaches, and, where that is little, the
+    /// Rows of a table: the fraction of peak that the network's arithmetic reaches, and, where that is little, the
     /// constant that limits it.
     fn of_peak(&self, precision: Precision) -> String {
         let Some(peak) = self.peak(precision) else { return String::new() };
@@ -84,13 +66,13 @@ impl Simulated {
         let reached = self.plan.graph.nodes.iter().map(arithmetic).sum::<f64>() / self.record.iteration.seconds();
         let share = reached / peak;
         let [reached, peak] = [reached, peak].map(|rate| three_digits(rate / 1e9));
-        let mut text = format!("  {:22}{:>6}  {reached} of {peak} GFLOP/s\n", "of the peak", percent(share));
+        let mut rows = format!("of the peak¦{}¦{reached} of {peak} GFLOP/s\n", percent(share));
         if let Some(constant) = self.keeps_low().filter(|_| share < LITTLE) {
             let ConstantEntry { name, unit, kind, file, .. } = &constant;
             let value = three_digits(constant.value);
-            let _ = writeln!(text, "  {:22}{:>6}  {name} = {value} {unit} of {file} ({kind})", "above all by", "");
+            let _ = writeln!(rows, "above all by¦¦{name} = {value} {unit} of {file} ({kind})");
         }
-        text
+        rows
     }
 
     /// The peak operations per second of the processors that train, in the run's format.
@@ -150,67 +132,6 @@ impl Simulated {
         let [least, most] = [sizes().min(), sizes().max()].map(|size| quantities::size(size.unwrap_or_default()));
         format!("  budget of the trace: {} values from {least} to {most}\n", traced.len())
     }
-
-    /// The statistics of the phone's kernel.
-    fn phone(phone: &PhoneReport) -> String {
-        let last = &phone.iteration;
-        let share = |bytes: Bytes| format!("{bytes}, {:.1}%", 100.0 * bytes.as_f64() / phone.managed.as_f64());
-        let pages = |pages: u64| format!("{pages} pages, {}", Bytes(pages * PAGE));
-        let states = last.states;
-        let mut text = row("phone memory in use", &format!("{} of {}, the mean", share(last.used_mean), phone.managed));
-        text += &row("  at most", &share(last.used_peak));
-        text += &row("  evicted", &pages(last.evicted()));
-        text += &row("  wanted again", &pages(last.refaults()));
-        text += &row("  read from flash", &pages(last.read_from_flash()));
-        let thread = format!("{} running, {} asleep, {} runnable", states.running, states.sleeping, states.runnable);
-        text += &row("  thread", &thread);
-        let stalls =
-            |stalls: &Stalls| format!("{}, {} in all, {} the longest", stalls.count, stalls.total, stalls.longest);
-        let who = [
-            ("  stalls of the trainer", &last.trainer),
-            ("  of the system", &last.system),
-            ("  of apps", &last.apps),
-            ("  app launches", &last.launches),
-        ];
-        for (name, of) in who.into_iter().filter(|(_, of)| of.count > 0) {
-            text += &row(name, &stalls(of));
-        }
-        if last.pressure.some > Nanos::ZERO {
-            text += &row("  pressure", &format!("{} some, {} full", last.pressure.some, last.pressure.full));
-        }
-        if phone.apps_killed > 0 {
-            text += &row("  apps killed", &phone.apps_killed.to_string());
-        }
-        for TrainerKill { iteration, kill, lost, .. } in &phone.kills {
-            let why = format!("in iteration {}, at {}: {}; {lost} lost", iteration + 1, kill.at, kill.reason.name());
-            text += &row("  killed", &why);
-        }
-        text
-    }
-
-    fn breakdown(&self) -> String {
-        let mut parts: Vec<(&str, Nanos)> =
-            self.record.breakdown.parts().into_iter().filter(|(_, time)| *time > Nanos::ZERO).collect();
-        parts.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-        let unit = Unit::of_times(parts.first().map_or(Nanos::ZERO, |(_, time)| *time));
-        let mut text = "where the time went\n".to_owned();
-        for (name, time) in parts {
-            let share = share(time, self.record.iteration);
-            let (number, symbol) = (unit.number(time.0 as f64), unit.symbol);
-            let line = format!("  {name:22}{:>6}  {number:>8} {symbol}  {}", percent(share), bar(share));
-            let _ = writeln!(text, "{}", line.trim_end());
-        }
-        text
-    }
-}
-
-fn row(name: &str, value: &str) -> String {
-    format!("{name:24}{value}\n")
-}
-
-/// A bar for `share` of the whole, [`BAR`] characters long at 100%.
-fn bar(share: f64) -> String {
-    "#".repeat((BAR * share).round() as usize)
 }
 
 /// How `budget` changes during the iteration, which begins with `first`: a sentence for each wall.

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use haversack_devices::Bytes;
 use haversack_policies::{BatchStatistics, WHOLE};
+use haversack_reports::table::three_digits;
 use haversack_training::FidelityClass;
 use polars::prelude::{DataFrame, PolarsResult};
 use serde::de::DeserializeOwned;
@@ -174,9 +175,34 @@ impl Cloud {
         workload::called(&self.model)
     }
 
-    /// The title of its picture.
+    /// "ResNet-18 on galaxy-s10".
     pub(super) fn title(&self) -> String {
         format!("{} on {}", self.called(), self.device)
+    }
+
+    /// The title of its picture: the most samples per second and the least memory among runs with the best gradients.
+    pub(super) fn finding(&self) -> String {
+        let (title, runs) = (self.title(), self.runs());
+        let classes: BTreeSet<FidelityClass> = runs.iter().map(|(_, class, _)| *class).collect();
+        let own = || runs.iter().filter(|(_, class, _)| Some(class) == classes.first());
+        let most = own().max_by(|a, b| a.0.1.total_cmp(&b.0.1));
+        let (Some(most), Some(least)) = (most, own().min_by(|a, b| a.0.0.total_cmp(&b.0.0))) else {
+            return format!("{title}: no run fits");
+        };
+        let with = if classes.len() > 1 { format!(" with {} gradients", most.1.word()) } else { String::new() };
+        let (rate, memory) = (three_digits(most.0.1), three_digits(least.0.0));
+        format!("{title}: {} trains up to {rate} samples/s{with}, {} needs only {memory} MB", most.2, least.2)
+    }
+
+    /// Memory and samples per second of each run that fits, with the class of its gradients and its policy.
+    pub(super) fn runs(&self) -> Vec<((f64, f64), FidelityClass, &str)> {
+        let mut runs = Vec::new();
+        for reached in &self.policies {
+            for (point, (class, _)) in reached.points.iter().zip(&reached.fidelities) {
+                runs.push((*point, *class, &*reached.policy));
+            }
+        }
+        runs
     }
 
     fn policy(&mut self, policy: &str) -> &mut Reached {

@@ -110,13 +110,7 @@ fn table(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
 fn fronts(text: &mut String, clouds: &[(&Cloud, Vec<(&Reached, usize)>)]) {
     let mut told = 0;
     for (cloud, _) in clouds.iter().take(TOLD) {
-        let points: Vec<((f64, f64), FidelityClass, &str)> = cloud
-            .policies
-            .iter()
-            .flat_map(|reached| {
-                of_classes(&reached.points, reached).map(|(point, class)| (point, class, &*reached.policy))
-            })
-            .collect();
+        let points = cloud.runs();
         let classes: BTreeSet<FidelityClass> = points.iter().map(|(_, class, _)| *class).collect();
         for class in &classes {
             let own: Vec<_> = points.iter().filter(|(_, of, _)| of == class).collect();
@@ -250,7 +244,7 @@ fn figure(cloud: &Cloud, order: &IndexSet<String>) -> Figure {
         Axis::new("throughput").unit("samples/s"),
     );
     let energy = panel(|reached| &reached.energies, Front::new(), Axis::new("energy of a sample").unit("J"));
-    let figure = Figure::new(cloud.title()).order(order.iter().map(String::as_str));
+    let figure = Figure::new(cloud.finding()).order(order.iter().map(String::as_str));
     let figure = Figure { note: Some(settings(cloud)), ..figure }.panel(throughput);
     if cloud.policies.iter().any(|reached| !reached.energies.is_empty()) { figure.panel(energy) } else { figure }
 }

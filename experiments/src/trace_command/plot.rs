@@ -148,7 +148,7 @@ fn figure(timeline: &AppTimeline, demand: &[Demand], begins: Nanos, model: &Usag
     let alive = Lines::new().series(step("apps alive", &|now| now.apps as f64));
     let panel = |lines: Lines, title: &str, y: Axis| Panel::new(lines).title(title).x(x()).y(y);
     let demanded = "demand of memory, nothing reclaimed, and what it leaves";
-    Figure::new("What a user\u{2019}s apps do, and what they hold of memory")
+    Figure::new("A user\u{2019}s apps in front, and the memory that all apps leave to training")
         .columns(1)
         .panel_size(760, 190)
         .panel(panel(sessions, "apps that come in front", Axis::new("time in front").unit("s").log()))

@@ -9,7 +9,7 @@ use statrs::statistics::{Data, OrderStatistics, RankTieBreaker, Statistics};
 use super::answer::Answer;
 use crate::measured_set::{Row, Set};
 use crate::papers::reference::Role;
-use crate::quantities::{counted, mean, median, range};
+use crate::quantities::{counted, mean, median, percent, range};
 use crate::reproduce::Cells;
 use crate::texts::{headed, text};
 
@@ -163,7 +163,8 @@ impl Report {
     /// Simulated against measured values, one panel per quantity; `None` if nothing was compared.
     pub(super) fn picture(&self) -> Option<Figure> {
         let panels = self.panels();
-        let figure = Figure::new(self.set.title.as_str()).note(format!("measured: {}", self.set.source));
+        let title = format!("{}: {}", self.set.title, finding(std::slice::from_ref(self)));
+        let figure = Figure::new(title).note(format!("measured: {}", self.set.source));
         (!panels.is_empty()).then(|| panels.into_iter().fold(figure, Figure::panel))
     }
 
@@ -181,6 +182,18 @@ impl Report {
         let title = format!("{}, {}", self.set.name, panel.title.as_deref().unwrap_or_default());
         Some(panel.title(title).apart())
     }
+}
+
+/// "half of 12 fit rows are within 5%, half of 20 check rows are within 9%".
+pub(super) fn finding(reports: &[Report]) -> String {
+    let tallies: Vec<Tally<'_>> = reports.iter().flat_map(Report::tallies).collect();
+    let of = |role: Role| {
+        let own = tallies.iter().filter(|tally| tally.role == role).flat_map(|tally| &tally.compared);
+        let errors: Vec<f64> = own.map(|one| one.error().abs()).collect();
+        let rows = counted(errors.len(), &format!("{role} row"), &format!("{role} rows"));
+        Some(format!("half of {rows} are within {}", percent(median(errors)?)))
+    };
+    Role::ALL.into_iter().filter_map(of).collect::<Vec<_>>().join(", ")
 }
 
 /// The panel of one quantity: a mark per row, and the line where both values are equal.

@@ -78,6 +78,8 @@ fn importance(trained: &Trained) -> Result<Vec<f64>> {
 }
 
 pub(super) fn validation(context: &Context<'_>) -> Result<Outcome> {
-    let (table, panels) = validate::overview(context.cache)?;
-    Ok(Outcome { table: Some(table), panels, ..Outcome::default() })
+    let (table, panels, finding) = validate::overview(context.cache)?;
+    let mut outcome = Outcome { table: Some(table), panels, ..Outcome::default() };
+    outcome.words("finding", finding);
+    Ok(outcome)
 }
