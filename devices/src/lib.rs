@@ -65,8 +65,8 @@ pub use processor::{
 };
 pub use registry::{Listing, list, list_stacks, list_systems, load, load_stack, load_system, stacks_that_fit};
 pub use stack::{
-    AllocatorKind, CodecConstants, CodecRatios, DspLibrary, Efficiency, FactorConstants, Fold, Int8Kernels, Stack,
-    StackGraph, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants,
+    AllocatorKind, Attention, CodecConstants, CodecRatios, DspLibrary, Efficiency, FactorConstants, Fold, Int8Kernels,
+    Stack, StackGraph, StackOnCpu, StackOnDsp, StackOnGpu, fitted_constants,
 };
 pub use storage::{Direction, Driver, Flash, FlashQueue, Request, ScalarSpeed};
 pub use stream::Stream;

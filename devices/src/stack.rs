@@ -126,6 +126,8 @@ section! {
         pub update_launches: Constant<Count>,
         /// See `update_launches`.
         pub update_traffic: Constant<Factor>,
+        /// Copies of the trained weights that an update by Adam holds. Default: none.
+        pub adam_copies: Option<Constant<Count>>,
     }
 }
 
@@ -198,6 +200,16 @@ words! {
         Caching,
         /// MNN's pool, which splits and merges its blocks.
         Pool,
+    }
+
+    /// How attention is computed.
+    #[derive(Default)]
+    pub enum Attention {
+        /// Its products and its softmax as separate kernels, with the scores in memory.
+        #[default]
+        Math,
+        /// In one kernel that computes a tile of the scores at a time (Dao et al., arXiv 2205.14135).
+        Fused,
     }
 
     /// Operators that an inference engine merges into the preceding convolution or dense layer when it prepares a
@@ -388,6 +400,9 @@ section! {
         pub folds: Option<Vec<Fold>>,
         /// `exact`, `caching` or `pool`.
         pub allocator: AllocatorKind,
+        /// `math` or `fused`: how the framework computes attention on a GPU.
+        #[serde(default)]
+        pub attention: Attention,
         /// Bytes per element of a dropout mask.
         pub dropout_mask: Constant<Bytes>,
         /// Allocations are rounded up to a multiple of this.

@@ -110,6 +110,17 @@ fn is_stream(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
+/// The path of a file to write, for a flag: its folder exists.
+///
+/// # Errors
+/// The folder.
+pub(crate) fn new_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    ensure!(folder.is_dir(), format!("{} is not a folder", folder.display()));
+    Ok(path)
+}
+
 /// A file for a figure, in the format that its name ends in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plot {
@@ -121,7 +132,7 @@ impl FromStr for Plot {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let path = PathBuf::from(text);
+        let path = new_file(text)?;
         let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         match extension.as_deref() {
             Some("svg") => Ok(Self { path, is_svg: true }),
@@ -154,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_plot_is_of_the_format_that_its_name_ends_in() {
-        assert!("a/b.SVG".parse::<Plot>().unwrap().is_svg);
+        assert!("b.SVG".parse::<Plot>().unwrap().is_svg);
+        assert_eq!("a/b.svg".parse::<Plot>(), Err("a is not a folder".to_owned()));
         assert!(!"b.png".parse::<Plot>().unwrap().is_svg);
         for text in ["b.pdf", "png", ""] {
             assert!(text.parse::<Plot>().unwrap_err().contains(".svg or .png"), "{text}");

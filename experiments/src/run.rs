@@ -289,10 +289,11 @@ impl Plan {
 /// The graph that `resolved` executes.
 fn graph_of(resolved: &Resolved, cache: &Cache) -> Result<Arc<TrainingGraph>, PlanError> {
     let scenario = &resolved.scenario;
-    let Scenario { model, input, classes, optimizer, gradients, precision, attention, inference, .. } = scenario;
-    let (kind, folds) = (resolved.graph, resolved.prepares());
+    let Scenario { model, input, classes, optimizer, gradients, precision, inference, .. } = scenario;
+    let (kind, folds, saves_results) = (resolved.graph, resolved.prepares(), resolved.stack.constants.saves_results);
     let of_model = format!("graph of {model} {input:?} {classes:?}, {kind:?} {folds:?}, inference {inference}");
-    let key = format!("{of_model}, {optimizer:?} {gradients:?} {precision:?} {attention:?}");
+    let of_stack = format!("{:?} {saves_results}", eager_rules(resolved, 0));
+    let key = format!("{of_model}, {optimizer:?} {gradients:?} {precision:?} {of_stack}");
     let graph = cache.get(key, || build(&resolved.network, resolved));
     let graph = graph.map_err(|error| scenario.error(Key::Model, error))?;
     if counts_overflow(&graph, scenario.batch) {
@@ -302,6 +303,18 @@ fn graph_of(resolved: &Resolved, cache: &Cache) -> Result<Arc<TrainingGraph>, Pl
     Ok(graph)
 }
 
+/// The differences between the run's stack and others that run networks eagerly.
+fn eager_rules(resolved: &Resolved, dropout_mask_bytes: u64) -> EagerRules {
+    let copies = resolved.stack.gpu().and_then(|gpu| gpu.library.as_ref()?.adam_copies.as_ref());
+    EagerRules {
+        dropout_mask_bytes,
+        optimiser: resolved.scenario.optimizer,
+        adam_copies: copies.map_or(0.0, |copies| copies.value.0),
+        attention: resolved.attention(),
+        folds: resolved.prepares().unwrap_or_default(),
+    }
+}
+
 fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, WorkloadError> {
     let scenario = &resolved.scenario;
     let graph = match resolved.graph {
@@ -309,9 +322,7 @@ fn build(network: &Network, resolved: &Resolved) -> Result<TrainingGraph, Worklo
         GraphKind::Integer(id) => return mixed::rewrite(network, mixed::algorithm(id)?, scenario.optimizer),
         GraphKind::Expressions(version) => express(network, scenario.optimizer, version)?,
         GraphKind::Eager { dropout_mask_bytes } => {
-            let (optimiser, attention) = (scenario.optimizer, scenario.attention);
-            let folds = resolved.prepares();
-            let rules = EagerRules { dropout_mask_bytes, optimiser, attention, folds: folds.unwrap_or_default() };
+            let (folds, rules) = (resolved.prepares(), eager_rules(resolved, dropout_mask_bytes));
             match (scenario.inference, folds) {
                 (false, _) if resolved.stack.constants.saves_results => {
                     differentiate(&network.saving_results(), rules)?

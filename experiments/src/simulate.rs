@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
 
 use crate::checked::doubt;
-use crate::output::{Format, Plot, check_apart, note, print, print_json, warn};
+use crate::output::{Format, Plot, check_apart, new_file, note, print, print_json, warn};
 use crate::quantities;
 use crate::run::{PlanError, Results, share};
 use crate::scenario::{ScenarioFlags, workload};
@@ -42,13 +42,13 @@ pub struct SimulateOptions {
 #[derive(Clone, Debug, Default, Args)]
 pub struct Asked {
     /// Write every operator and the memory to FILE, for chrome://tracing or Perfetto
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = new_file)]
     pub timeline: Option<PathBuf>,
     /// Plot the memory of a phone in use over time, with stalls, launches and kills, to FILE (.svg or .png)
     #[arg(long, value_name = "FILE")]
     pub plot: Option<Plot>,
     /// Write the policy's actions to FILE, to repeat with `--policy planned --set plan=FILE`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = new_file)]
     pub plan: Option<PathBuf>,
     /// List the ten largest tensors at the peak, and the operator there
     #[arg(long)]

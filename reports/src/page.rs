@@ -283,9 +283,15 @@ impl RunPage {
 
 /// Attributes of looks that a style sheet can set.
 const LOOKS: [&str; 6] = ["fill", "stroke", "stroke-width", "font-size", "font-weight", "text-anchor"];
-/// Colours of axes, text, grids and the sheet itself, each with its counterpart on a dark page.
-const DARK: [(&str, &str); 4] =
-    [("#FFFFFF", "#1E2227"), ("#22262B", "#E4E7EA"), ("#5C636B", "#9AA3AC"), ("#E3E6E9", "#343A41")];
+/// Colours of axes, text, grids, bands and the sheet itself, each with its counterpart on a dark page.
+const DARK: [(&str, &str); 6] = [
+    ("#FFFFFF", "#1E2227"),
+    ("#22262B", "#E4E7EA"),
+    ("#5C636B", "#9AA3AC"),
+    ("#E3E6E9", "#343A41"),
+    ("#E7E8E9", "#2E343A"),
+    ("#C1C4C7", "#4A5057"),
+];
 
 /// The classes of all figures of a page.
 #[derive(Default)]

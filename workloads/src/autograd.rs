@@ -8,6 +8,7 @@
 mod attention;
 mod backward;
 
+pub use haversack_devices::Attention;
 use haversack_devices::{OperatorKind, Product, ProductRole};
 
 use crate::graph_writer::GraphWriter;
@@ -25,20 +26,13 @@ pub struct EagerRules {
     pub dropout_mask_bytes: u64,
     /// How weights are updated.
     pub optimiser: Optimiser,
+    /// Copies of the trained weights that an update by Adam holds: PyTorch updates all weights together on CUDA
+    /// (`_multi_tensor_adam`), with the roots of all second moments.
+    pub adam_copies: f64,
     /// How attention is computed.
     pub attention: Attention,
     /// The operators that are folded into products in inference; none in an eager framework.
     pub folds: Folds,
-}
-
-/// How attention is computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Attention {
-    /// Its products and its softmax as separate kernels, with the scores in memory.
-    #[default]
-    Math,
-    /// In one kernel that computes a tile of the scores at a time (Dao et al., arXiv 2205.14135).
-    Fused,
 }
 
 impl Default for EagerRules {
@@ -46,6 +40,7 @@ impl Default for EagerRules {
         Self {
             dropout_mask_bytes: FP32,
             optimiser: Optimiser::Sgd,
+            adam_copies: 0.0,
             attention: Attention::Math,
             folds: Folds::default(),
         }
@@ -71,7 +66,7 @@ pub fn differentiate(network: &Network, rules: EagerRules) -> Result<TrainingGra
     }
     differentiator.writer.layer = LayerKind::Other;
     (differentiator.writer.phase, differentiator.writer.origin) = (Phase::Update, None);
-    differentiator.update(rules.optimiser);
+    differentiator.update(rules);
     Ok(differentiator.finish(rules))
 }
 
@@ -226,13 +221,26 @@ impl<'a> Differentiator<'a> {
         if copies && is_part { self.network.shape(input).elements() * FP32 } else { Extent::ZERO }
     }
 
-    fn update(&mut self, optimiser: Optimiser) {
+    fn update(&mut self, rules: EagerRules) {
+        let mut updates = Vec::new();
         for (parameter, gradient) in self.network.parameters.iter().zip(self.parameter_gradients.clone()) {
             if let Some(gradient) = gradient {
-                let update = self.writer.update(parameter.storage, gradient, optimiser.states());
-                self.writer.push(update);
+                updates.push(self.writer.update(parameter.storage, gradient, rules.optimiser.states()));
             }
         }
+        let weights: Extent = updates.iter().map(|update| self.writer.graph.tensor(update.inputs[0]).bytes).sum();
+        if let ([first, .., last], Optimiser::Adam) = (&mut updates[..], rules.optimiser)
+            && rules.adam_copies > 0.0
+        {
+            let bytes = Extent::fixed((weights.fixed as f64 * rules.adam_copies) as u64);
+            let roots = self.writer.tensor(Tensor::new("adam.roots", bytes, Role::Gradient));
+            first.outputs.push(roots);
+            last.inputs.push(roots);
+            for node in [first, last] {
+                node.work.dram += bytes;
+            }
+        }
+        self.writer.graph.nodes.extend(updates);
     }
 }
 

@@ -9,7 +9,7 @@ use haversack_numerics::{Memory, Meter, Pass, Plain, Program, ProgramError, Rule
 pub(super) use haversack_workloads::MapKind;
 use haversack_workloads::data::{LoadOptions, Part, epoch_order, load};
 use haversack_workloads::onnx::Reading;
-use haversack_workloads::{DataSet, Node, Optimiser};
+use haversack_workloads::{Attention, DataSet, Node, Optimiser};
 use indexmap::IndexMap;
 
 pub(super) use self::maps::SavedMap;
@@ -21,7 +21,7 @@ use crate::scenario::{Literal, Origin};
 use crate::train::{input_of, mini_batch, program};
 use crate::{Key, interrupt};
 
-/// The device whose eager graph is trained; nothing measured depends on its speed.
+/// The device whose eager graph is trained, with the scores of attention in memory; nothing measured depends on its speed.
 const DEVICE: &str = "jetson-agx-xavier";
 
 /// The training of a network before measurements.
@@ -103,6 +103,7 @@ impl Trained {
             optimizer: recipe.optimiser,
             classes: Some(data.number_of_classes as u64),
             policy: recipe.policy.to_owned(),
+            attention: Some(Attention::Math),
             ..Scenario::new(recipe.device, recipe.model)
         };
         scenario.set(Key::Input, &Literal::text(input_of(&data.form)), Origin::Program)?;

@@ -181,9 +181,9 @@ keys! {
     MemoryFormat memory_format: MemoryFormat = MemoryFormat::default();
         |given| word(given, &MemoryFormat::ALL.map(|format| (format.name(), format)))
             => |format| unless_default(format, MemoryFormat::name);
-    /// The implementation of attention.
-    Attention attention: Attention = Attention::default();
-        |given| word(given, &ATTENTION) => |kernels| unless_default(kernels, |kernels| name_of(kernels, &ATTENTION));
+    /// The implementation of attention; by default the stack's own.
+    Attention attention: Option<Attention> = None;
+        some(|given| word(given, &ATTENTION)) => |kernels| maybe(&kernels.map(|kernels| name_of(kernels, &ATTENTION)));
     /// Whether only forward runs.
     Inference inference: bool = false; |given| word(given, &SWITCH) => |on| unless_default(on, |_| "true");
     /// The operating system whose memory the run shares; by default none.

@@ -78,6 +78,11 @@ impl Resolved {
         Some(Folds { batch_norm, activation })
     }
 
+    /// The implementation of attention: the one that is given, or the stack's own.
+    pub fn attention(&self) -> Attention {
+        self.scenario.attention.unwrap_or(self.stack.constants.attention)
+    }
+
     /// The same run on a phone in use with other constants of its system; `None` if it is not on such a phone, or if
     /// the system does not run on the device.
     pub(crate) fn under_system(&self, system: &System) -> Option<Self> {
@@ -288,16 +293,15 @@ impl Scenario {
         })
     }
 
-    /// Refuses a memory format or fused attention unless the stack calls a library.
+    /// Refuses a memory format unless the stack calls a library, and fused attention unless it has such kernels.
     fn check_library(&self, machine: &Machine) -> Result<()> {
-        let asked = [
-            (Key::MemoryFormat, self.memory_format != MemoryFormat::default()),
-            (Key::Attention, self.attention != Attention::default()),
+        let on_library = matches!(&machine.processor, Processor::Gpu(_, on_gpu) if on_gpu.library.is_some());
+        let fuses = machine.stack.constants.attention == Attention::Fused;
+        let refused = [
+            (Key::MemoryFormat, self.memory_format != MemoryFormat::default() && !on_library),
+            (Key::Attention, self.attention == Some(Attention::Fused) && !(on_library && fuses)),
         ];
-        let Some(&(key, _)) = asked.iter().find(|(_, asked)| *asked) else { return Ok(()) };
-        if matches!(&machine.processor, Processor::Gpu(_, on_gpu) if on_gpu.library.is_some()) {
-            return Ok(());
-        }
+        let Some(&(key, _)) = refused.iter().find(|(_, refused)| *refused) else { return Ok(()) };
         let message = format!(
             "the stack {} has one way only on this {}; leave it out, or choose an NVIDIA GPU with the stack pytorch-cuda",
             machine.stack.id,

@@ -6,7 +6,7 @@ use haversack_numerics::{Contents, Meter, MiniBatch, Pass, Plain, Program, Progr
 use haversack_training::{Lesson, RunError};
 use haversack_workloads::data::{self, Inputs, Part, epoch_order};
 use haversack_workloads::onnx::Reading;
-use haversack_workloads::{DataSet, Network, Op, Role, SampleForm, mixed};
+use haversack_workloads::{Attention, DataSet, Network, Op, Role, SampleForm, mixed};
 use serde_json::Value;
 
 use super::{Augment, Coded, Factors, Held, Pace, Row, Saved, Values};
@@ -64,12 +64,14 @@ impl Subject {
     }
 }
 
-/// `scenario` with the number of classes of `data`, and with samples of their shape if its own is open.
+/// `scenario` with the number of classes of `data`, with samples of their shape if its own is open, and with attention
+/// by its parts, whose values are computed one by one.
 pub(super) fn on_data(mut scenario: Scenario, data: &DataSet) -> Result<Scenario> {
     if scenario.input.is_none() {
         scenario.set(Key::Input, &Literal::text(shape(&data.form)), Origin::Program)?;
     }
     scenario.classes = Some(data.number_of_classes as u64);
+    scenario.attention = scenario.attention.or(Some(Attention::Math));
     Ok(scenario)
 }
 
@@ -79,6 +81,9 @@ pub(crate) fn program(network: &Network, plan: &Plan) -> Result<Program, String>
     let program = match plan.resolved.graph {
         GraphKind::Eager { .. } if scenario.precision != Precision::Fp32 => {
             return Err("`precision`: only fp32 carries data".to_owned());
+        }
+        GraphKind::Eager { .. } if plan.resolved.attention() == Attention::Fused => {
+            return Err("`attention`: only math carries data; leave it out".to_owned());
         }
         GraphKind::Eager { .. } => Program::new(network, &plan.graph),
         GraphKind::Integer(id) => {

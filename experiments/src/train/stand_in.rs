@@ -6,7 +6,7 @@ use haversack_devices::ensure;
 use haversack_devices::registry::digest;
 use haversack_training::Record;
 use haversack_workloads::data::{LoadOptions, Part, VALIDATION_SHARE, load};
-use haversack_workloads::{DataSet, mixed};
+use haversack_workloads::{Attention, DataSet, mixed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -156,7 +156,10 @@ impl StandIn {
             None => String::new(),
         };
         let alone = Self { base: None, ..self.clone() };
-        Ok(format!("{:016x} {}{base}", self.loaded(cache)?.digest, alone.key(scenario, 0)))
+        // Trainings of earlier versions, which had no other default, do not name it.
+        let attention = scenario.attention.filter(|kernels| *kernels != Attention::Math);
+        let scenario = Scenario { attention, ..scenario.clone() };
+        Ok(format!("{:016x} {}{base}", self.loaded(cache)?.digest, alone.key(&scenario, 0)))
     }
 
     /// The epochs of `scenario` on the data with `seed`: learned once per cache, and not again if `kept` has them.

@@ -255,6 +255,9 @@ fn runs() -> Vec<Run> {
         run("the same on TFLite's", &["cpu"], sweep_under("tflite")),
         run("files", &["storage", "files", "background"], files),
         run("training", &["gpu", "power", "dram"], |world, cache| plain(world, cache, "")),
+        run("more weights than activations", &["gpu.library.adam"], |world, cache| {
+            plain(world, cache, "optimizer = \"adam\"\nmodel = \"resnet18-cifar\"\nbatch = 1")
+        }),
         run("training on big cores", &["cpu.0", "power"], |world, cache| on_cores(world, cache, "cores = \"big:1\"")),
         run("training on middle cores", &["cpu.1"], |world, cache| on_cores(world, cache, "cores = \"middle:1\"")),
         run("training on little cores", &["cpu"], |world, cache| on_cores(world, cache, "cores = \"little:1\"")),

@@ -358,8 +358,8 @@ fn the_timeline_is_a_trace_that_ends_with_the_iteration() {
     assert!((last * 1e-6 - found["iteration_time_s"].as_f64().unwrap()).abs() < 1e-9);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a part of a file was left behind");
 
-    let message = refusal(&call(&format!("{PHONE} sage --timeline /nowhere/t.json")), 1);
-    assert!(message.contains("/nowhere/t.json"), "{message}");
+    let message = refusal(&call(&format!("{PHONE} sage --timeline /nowhere/t.json")), 2);
+    assert!(message.contains("'/nowhere/t.json' for '--timeline <FILE>': /nowhere is not a folder"), "{message}");
 }
 
 #[test]

@@ -199,6 +199,26 @@ fn a_row_says_what_simulate_says() {
 }
 
 #[test]
+fn each_stack_of_a_sweep_saves_what_it_saves_alone() {
+    // PyTorch 1.6 saves the results of activations in place; PyTorch 2.4 fuses attention.
+    for model in ["mobilenetv2", "transformer1"] {
+        let folder = tempdir().unwrap();
+        let base = format!("device = \"jetson-tx2\"\nmodel = \"{model}\"\n");
+        let stacks = ["pytorch-cuda", "pytorch-cuda-1.6"];
+        fs::write(folder.path().join("spec.toml"), format!("{base}stack = {stacks:?}\n")).unwrap();
+        sweep(folder.path(), "--out out");
+        let frame = read_parquet(&folder.path().join("out/results.parquet")).unwrap();
+        let alone = stacks.map(|stack| {
+            let line = format!("simulate --device jetson-tx2 --model {model} --stack {stack} --format json");
+            crate::support::json(&call_in(folder.path(), &line.split(' ').collect::<Vec<_>>()))["saved_peak_bytes"]
+                .as_u64()
+        });
+        assert_eq!(wholes(&frame, "saved_peak_bytes"), alone, "{model}");
+        assert_ne!(alone[0], alone[1], "{model}");
+    }
+}
+
+#[test]
 fn time_budgets_and_percentages_of_nothing_are_rows_too() {
     let folder = tempdir().unwrap();
     let text = "device = \"galaxy-s10\"\nmodel = \"lenet5\"\ntime_budget = [\"1us\", \"1000s\"]\nactivation_budget = [\"50%\", \"100%\"]\n";

@@ -223,6 +223,8 @@ fn what_cannot_be_trained_is_refused_before_anything_is_written() {
     assert!(with("batch = 8", "batch = 8\naugment = \"flips\"").contains("found 'flips'; did you mean 'flip'?"));
     let message = with("batch = 8", "batch = 8\nprecision = \"fp16\"");
     assert!(message.contains("only fp32 carries data"), "{message}");
+    let message = with("batch = 8", "batch = 8\nattention = \"fused\"");
+    assert!(message.contains("`attention`: only math carries data"), "{message}");
     let message = refused(&SPEC.replace("batch = 8", "batch = 8\nmemory_budget = \"1kB\""), "--out out", 3);
     assert!(message.contains("original, seed 0, epoch 1"), "{message}");
 }

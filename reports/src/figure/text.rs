@@ -91,7 +91,23 @@ impl Face {
     }
 }
 
-/// The pieces between which a line may break, each with the blank or mark that ends it.
+/// The pieces between which a line may break, each with the blank or mark that ends it. A mark that begins a word, such
+/// as a minus, ends none.
 fn words(text: &str) -> Vec<&str> {
-    text.split_inclusive([' ', '-', '/', '_']).collect()
+    let mut before = ' ';
+    let ends = |c: char| {
+        let last = std::mem::replace(&mut before, c);
+        c == ' ' || matches!(c, '-' | '/' | '_') && last != ' '
+    };
+    text.split_inclusive(ends).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn a_line_breaks_after_marks_within_words_and_not_after_a_minus() {
+        assert_eq!(words("by -0.5 to two-thirds a/b"), ["by ", "-0.5 ", "to ", "two-", "thirds ", "a/", "b"]);
+    }
 }

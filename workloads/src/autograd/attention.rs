@@ -8,7 +8,7 @@ use crate::{Extent, LayerKind, Node, Phase, Role, TensorId, TrainingGraph};
 
 /// Takes the scores of every attention in `graph`, and the tensors derived from them up to its second product,
 /// out of memory. The products remain, and read their operands in place; the operators between them become part
-/// of their kernels.
+/// of their kernels. A sum for each row of the scores, which the kernel keeps for backward, is left out.
 pub(super) fn fuse(graph: &mut TrainingGraph) {
     let softmaxes: Vec<usize> = forward(graph).filter(|&id| graph.nodes[id].layer == LayerKind::Softmax).collect();
     for softmax in softmaxes {
@@ -80,8 +80,14 @@ impl Region {
         for &tensor in &self.tensors {
             graph.tensors[tensor as usize].bytes = Extent::ZERO;
         }
+        // Backward computes the scores again, in the kernel of its first product.
+        let scores = self.nodes.iter().map(|&id| &graph.nodes[id]).find(|node| is_product(node));
+        let mut again = scores.map_or(Extent::ZERO, |product| product.work.flops);
         for node in graph.nodes.iter_mut().filter(|node| node.phase != Phase::Update) {
             let inside = node.origin.is_some_and(|origin| self.origins.contains(&origin));
+            if inside && is_product(node) && node.phase == Phase::Backward {
+                node.work.flops += std::mem::replace(&mut again, Extent::ZERO);
+            }
             if inside && !is_product(node) {
                 node.work.launches = 0;
             }

@@ -125,6 +125,22 @@ fn a_dropout_mask_of_one_byte_is_a_quarter() {
 }
 
 #[test]
+fn adam_for_all_weights_together_holds_a_copy_of_them_from_the_first_update_to_the_last() {
+    let network = models::build("lenet5", None).unwrap();
+    let graph =
+        |optimiser| differentiate(&network, EagerRules { optimiser, adam_copies: 1.0, ..EagerRules::default() });
+    let adam = graph(Optimiser::Adam).unwrap();
+    let (id, roots) = (0..).zip(&adam.tensors).find(|(_, tensor)| tensor.name == "adam.roots").unwrap();
+    let trained: u64 = network.parameters.iter().map(|parameter| 4 * parameter.elements).sum();
+    assert_eq!(roots.bytes, Extent::fixed(trained));
+    let updates: Vec<_> = adam.nodes.iter().filter(|node| node.phase == Phase::Update).collect();
+    let [first, .., last] = &updates[..] else { panic!("{} updates", updates.len()) };
+    assert!(first.outputs.contains(&id) && last.inputs.contains(&id));
+    let momentum = graph(Optimiser::Momentum).unwrap();
+    assert!(momentum.tensors.iter().all(|tensor| tensor.name != "adam.roots"));
+}
+
+#[test]
 fn roberta_with_adapters_at_batch_16_and_256_tokens_keeps_2940_megabytes() {
     let network = models::build("roberta-base-lora", Some(&[256])).unwrap();
     let rules = EagerRules { dropout_mask_bytes: 1, optimiser: Optimiser::Adam, ..EagerRules::default() };

@@ -4,6 +4,7 @@ use haversack_training::AllocatorKind;
 
 use super::bits;
 use crate::artefacts::prelude::*;
+use crate::scenario::{Key, Literal, Origin};
 
 /// The kinds of stand-ins.
 pub(super) const KINDS: [&str; 2] = ["images", "tokens"];
@@ -54,6 +55,8 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: DafNetwork)
     scenario.allocator = Some(AllocatorKind::Caching);
     if let Some(input) = network.input {
         scenario.input = Some(context.reading_text(input)?.parse()?);
+        let attention = Literal::text(context.reading_text("attention")?);
+        scenario.set(Key::Attention, &attention, Origin::default())?;
     }
     scenario.batch = context.reading_number(network.batch)? as u64;
     Ok(scenario)
