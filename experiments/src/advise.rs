@@ -266,6 +266,19 @@ struct Candidate {
     is_best: bool,
 }
 
+/// The results of a candidate that its JSON has.
+const SHOWN: [&str; 9] = [
+    "iteration_time_s",
+    "samples_per_s",
+    "energy_j",
+    "peak_memory_bytes",
+    "fidelity",
+    "gradients_given_up",
+    "least_bits",
+    "lower_bound_s",
+    "optimality_gap",
+];
+
 impl Candidate {
     /// Runs `scenario` under `policy`.
     fn run(policy: &'static Entry, scenario: &Scenario, cache: &Cache) -> Self {
@@ -301,27 +314,18 @@ impl Candidate {
     }
 
     fn to_json(&self) -> Value {
-        let of = |figure: fn(&Results) -> Value| self.outcome.results.as_ref().map_or(Value::Null, figure);
         let (stack, precision) = self.runs_as.as_ref().map(|(stack, precision)| (stack, precision)).unzip();
-        json!({
-            "policy": self.policy.id,
-            "status": self.outcome.status.word(),
-            "pareto": self.is_best,
-            "stack": stack,
-            "precision": precision,
-            "iteration_time_s": of(|results| json!(results.iteration_time_s)),
-            "samples_per_s": of(|results| json!(results.samples_per_s)),
-            "energy_j": of(|results| json!(results.energy_j)),
-            "peak_memory_bytes": of(|results| json!(results.peak_memory_bytes)),
-            "fidelity": of(|results| json!(results.fidelity)),
-            "gradients_given_up": of(|results| json!(results.gradients_given_up)),
-            "least_bits": of(|results| json!(results.least_bits)),
-            "lower_bound_s": of(|results| json!(results.lower_bound_s)),
-            "optimality_gap": of(|results| json!(results.optimality_gap)),
+        let mut answer = json!({
+            "policy": self.policy.id, "status": self.outcome.status.word(), "pareto": self.is_best,
+            "stack": stack, "precision": precision, "reason": self.outcome.reason,
             "memory_budget_bytes": self.memory_budget.map(|bytes| bytes.0),
             "least_memory_bytes": self.outcome.least_memory.map(|bytes| bytes.0),
-            "reason": self.outcome.reason,
-        })
+        });
+        let results = self.outcome.results.as_ref().map(Results::to_json).unwrap_or_default();
+        for name in SHOWN {
+            answer[name] = results.get(name).cloned().unwrap_or_default();
+        }
+        answer
     }
 }
 

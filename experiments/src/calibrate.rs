@@ -11,7 +11,7 @@ mod papers;
 mod probe;
 pub mod report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -23,7 +23,7 @@ use observation::{Calibration, Observation};
 use probe::ProbeOptions;
 use report::{Fitted, Report, Residual};
 
-use crate::output::{Format, new_file, print, print_json};
+use crate::output::{Format, print, print_json};
 use crate::{CommandError, Result};
 
 /// The word for every device that can be calibrated.
@@ -61,7 +61,7 @@ struct FitOptions {
     #[arg(long)]
     leave_one_out: bool,
     /// Write the leave-one-out errors to FILE, keeping those of other devices in it
-    #[arg(long, value_name = "FILE", requires = "leave_one_out", value_parser = new_file)]
+    #[arg(long, value_name = "FILE", requires = "leave_one_out")]
     store: Option<PathBuf>,
     /// Seed of the search's starting points
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -83,7 +83,7 @@ pub fn run(options: &CalibrateOptions) -> Result<()> {
 fn run_fit(options: &FitOptions) -> Result<()> {
     let calibrations = find(&options.device, options.stack.as_deref())?;
     if let Some(path) = &options.store {
-        LeftOut::read(path, &calibrations)?;
+        stored_in(path, &calibrations)?;
     }
     let bar = ProgressBar::no_length();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}, step {pos}, {elapsed}") {
@@ -96,7 +96,7 @@ fn run_fit(options: &FitOptions) -> Result<()> {
         let report = calibrate(calibration, options.seed, options.leave_one_out, || bar.inc(1))?;
         if let Some(path) = &options.store {
             // Stored after each fit, so that results that took long are not lost if a later one fails.
-            let mut stored = LeftOut::read(path, std::slice::from_ref(calibration))?;
+            let mut stored = stored_in(path, std::slice::from_ref(calibration))?;
             stored.put(Stored::new(calibration, &report, options.seed)?)?;
             stored.write(path)?;
         }
@@ -111,6 +111,15 @@ fn run_fit(options: &FitOptions) -> Result<()> {
             print(&texts.join("\n"))
         }
     }
+}
+
+/// The errors stored at `path`, without those to be `replaced`.
+fn stored_in(path: &Path, replaced: &[Calibration]) -> Result<LeftOut> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        return Err(CommandError::input(format!("--store {}: {} is not a folder", path.display(), folder.display())));
+    }
+    LeftOut::read(path, replaced)
 }
 
 /// The declared calibrations of `device`, or of `all`: under `stack`, or by default under the device's own stack, or

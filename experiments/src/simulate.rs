@@ -348,14 +348,10 @@ fn longest_of(graph: &TrainingGraph, record: &Record) -> Vec<Longest> {
 
 impl Longest {
     fn to_json(&self) -> Value {
+        let Self { name, kind, phase, times, time, share, bound_by } = self;
         json!({
-            "name": self.name,
-            "kind": self.kind.name(),
-            "phase": self.phase,
-            "times": self.times,
-            "time_s": self.time.0 as f64 / 1e9,
-            "share": self.share,
-            "bound_by": self.bound_by,
+            "name": name, "kind": kind.name(), "phase": phase, "times": times, "time_s": time.0 as f64 / 1e9,
+            "share": share, "bound_by": bound_by,
         })
     }
 }

@@ -338,12 +338,8 @@ fn identity(specification: &Specification, shard: Option<Shard>, cache: &Cache) 
         Ok(())
     })?;
     let whole: Map<String, Value> = serde_json::from_value(json!({
-        "command": "sweep",
-        "version": env!("CARGO_PKG_VERSION"),
-        "specification": specification.to_json(),
-        "runs": specification.runs(),
-        "calibrations": calibrations,
-        "files": files,
+        "command": "sweep", "version": env!("CARGO_PKG_VERSION"), "specification": specification.to_json(),
+        "runs": specification.runs(), "calibrations": calibrations, "files": files,
     }))
     .unwrap_or_default();
     Ok((Identity::of(whole, shard), unsupported))

@@ -140,12 +140,8 @@ impl Tuned {
         keys.retain(|name, _| ![Key::Policy.name(), Key::Set.name()].contains(&name.as_str()));
         let results = |results: &Option<Results>| results.as_ref().map(Results::to_json);
         json!({
-            "scenario": keys,
-            "policy": entry.id,
-            "tries": self.tries,
-            "set": self.set,
-            "shipped": results(&self.shipped),
-            "tuned": results(&self.tuned),
+            "scenario": keys, "policy": entry.id, "tries": self.tries, "set": self.set,
+            "shipped": results(&self.shipped), "tuned": results(&self.tuned),
         })
     }
 }

@@ -71,15 +71,9 @@ impl Residual {
     /// The row as JSON.
     fn json(&self) -> Value {
         json!({
-            "id": self.id,
-            "unit": self.unit,
-            "observed": self.observed,
-            "before": self.before,
-            "after": self.after,
-            "error_before": self.error_before(),
-            "error_after": self.error(),
-            "left_out": self.left_out,
-            "error_left_out": self.error_left_out(),
+            "id": self.id, "unit": self.unit, "observed": self.observed, "before": self.before, "after": self.after,
+            "error_before": self.error_before(), "error_after": self.error(),
+            "left_out": self.left_out, "error_left_out": self.error_left_out(),
         })
     }
 }

@@ -224,12 +224,8 @@ fn of_counters(reader: &Reader) -> Result<Stats> {
 impl Stats {
     fn to_json(&self, path: &Path) -> Value {
         let mut value = json!({
-            "file": path.display().to_string(),
-            "rows": self.samples.rows,
-            "samples": self.samples.samples,
-            "time_reversals": self.samples.reversals,
-            "gaps": self.samples.gaps,
-            "users": self.users,
+            "file": path.display().to_string(), "rows": self.samples.rows, "samples": self.samples.samples,
+            "time_reversals": self.samples.reversals, "gaps": self.samples.gaps, "users": self.users,
         });
         let more = match &self.of {
             Of::Apps(apps) => json!({

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use haversack_reports::frame::write_parquet;
-use haversack_reports::{Axis, Column, Figure, Front, Lines, Look, Meanings, Panel, Sense, Series, TextTable};
+use haversack_reports::{Axis, Figure, Front, Lines, Look, Meanings, Panel, Sense, Series};
 use haversack_workloads::data::Part;
 
 use super::{Row, Specification, Subject};
@@ -12,6 +12,7 @@ use crate::Result;
 use crate::measured::interval;
 use crate::progress::word;
 use crate::rows::{Rows, with_fields};
+use crate::texts::headed;
 
 /// Writes the rows to `path`.
 pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<()> {
@@ -25,9 +26,7 @@ pub(super) fn write(path: &Path, rows: &[Row], subjects: &[Subject]) -> Result<(
 
 /// The results of each scenario in its last epoch, over its seeds.
 pub(super) fn text(rows: &[Row], subjects: &[Subject], path: &Path) -> String {
-    let widths = [Column::left(0).fitted(), Column::right(0).fitted().after(2)];
-    let mut table = TextTable::new(widths.into_iter().chain([widths[1]; 4]));
-    table.row(["scenario", "validation", "test", "simulated time", "energy", "peak memory"]);
+    let mut table = headed("scenario¦>validation¦>test¦>simulated time¦>energy¦>peak memory");
     for (run, subject) in subjects.iter().enumerate() {
         let of = |part: Part| last(rows, run as u64, part);
         let (validation, test) = (of(Part::Validation), of(Part::Test));

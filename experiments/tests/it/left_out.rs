@@ -84,7 +84,7 @@ fn one_calibration_is_stored_beside_the_others() {
     );
     // An invalid store is reported before the fit begins.
     let nowhere = refusal(&of("--leave-one-out --store nowhere/left-out.toml"), 2);
-    assert!(nowhere.contains("'nowhere/left-out.toml' for '--store <FILE>': nowhere is not a folder"), "{nowhere}");
+    assert!(nowhere.contains("--store nowhere/left-out.toml: nowhere is not a folder"), "{nowhere}");
     fs::write(&path, "[[calibrations]]\n").unwrap();
     let other = refusal(&of(line), 2);
     assert!(other.contains("left-out.toml:1: `calibrations`: unknown key (did you mean `calibration`?)"), "{other}");

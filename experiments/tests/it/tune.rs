@@ -16,7 +16,7 @@ fn time(results: &Value) -> f64 {
 
 #[test]
 fn a_policy_is_never_slower_tuned_and_what_is_found_is_what_runs() {
-    let on_gpu = "sage --device rtx-3090 --model bert-small --batch 8 --memory-budget 75%";
+    let on_gpu = "sage --device rtx-3090 --model bert-small --batch 8 --memory-budget 75% --attention math";
     let tune = |flags: &str| {
         let line = format!("tune {on_gpu} {flags}");
         call_in(tempdir().unwrap().path(), &line.split_whitespace().collect::<Vec<_>>())
