@@ -108,12 +108,8 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
     let digests: BTreeMap<_, _> = reference.digests().iter().map(|(file, digest)| (*file, digest)).collect();
     let readings: Vec<_> = declared.iter().map(|(paper, reading)| Declared { paper, reading }).collect();
     let mut record: Map<String, Value> = serde_json::from_value(json!({
-        "program": "haversack",
-        "version": env!("CARGO_PKG_VERSION"),
-        "command": COMMAND,
-        "seed": options.seed,
-        "full": options.full,
-        "shard": options.shard.map(|shard| shard.to_string()),
+        "program": "haversack", "version": env!("CARGO_PKG_VERSION"), "command": COMMAND,
+        "seed": options.seed, "full": options.full, "shard": options.shard.map(|shard| shard.to_string()),
         SELECTION: content.selectors,
         "artefacts": finished.iter().map(|f| format!("{}/{}", f.paper, f.artefact)).collect::<Vec<_>>(),
         "calibrations": calibrations.digests,

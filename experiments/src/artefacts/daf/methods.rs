@@ -3,8 +3,8 @@
 use haversack_workloads::Role;
 
 use super::setting::{
-    BOARD, DafNetwork, GPT2, KINDS, METHODS, NETWORKS, PLATFORMS, RESNET_CIFAR, ROBERTA, of_method, reported, scenario,
-    store,
+    BOARD, DafNetwork, GPT2, KINDS, METHODS, NETWORKS, PLATFORMS, RESNET_CIFAR, ROBERTA, declare_attention, of_method,
+    reported, scenario, store,
 };
 use crate::artefacts::learning::{
     Compared, Training, answer_accuracy, compare, fronts, learn, stand_in_words, stand_ins, title, with_seeds,
@@ -214,7 +214,8 @@ pub(super) fn speedups(context: &Context<'_>) -> Result<Vec<Speedup>> {
     let mut found = Vec::new();
     for (network, &batch) in SHOWN.into_iter().zip(batches) {
         for &device in PLATFORMS {
-            let scenario = Scenario { batch: batch as u64, ..Scenario::new(device, network.model) };
+            let mut scenario = Scenario { batch: batch as u64, ..Scenario::new(device, network.model) };
+            declare_attention(context, network, &mut scenario)?;
             let original = context.run(&scenario)?.iteration.seconds();
             let daf = under(&scenario, "daf", &[("bits", "32"), ("trained_share", &share)]);
             found.push((device, network.name, original / context.run(&daf)?.iteration.seconds()));

@@ -48,15 +48,23 @@ pub(super) const METHODS: [(&str, &str); 5] = [
     ("daf", "DAF"),
 ];
 
+/// Sets how a network of texts computes attention, by its reading.
+pub(super) fn declare_attention(context: &Context<'_>, network: DafNetwork, scenario: &mut Scenario) -> Result<()> {
+    if network.input.is_some() {
+        let attention = Literal::text(context.reading_text("attention")?);
+        scenario.set(Key::Attention, &attention, Origin::default())?;
+    }
+    Ok(())
+}
+
 /// A scenario of `network` on `device` under PyTorch's caching allocator, with the batch and the input that the
 /// readings declare for the artefact.
 pub(super) fn scenario(context: &Context<'_>, device: &str, network: DafNetwork) -> Result<Scenario> {
     let mut scenario = Scenario::new(device, network.model);
     scenario.allocator = Some(AllocatorKind::Caching);
+    declare_attention(context, network, &mut scenario)?;
     if let Some(input) = network.input {
         scenario.input = Some(context.reading_text(input)?.parse()?);
-        let attention = Literal::text(context.reading_text("attention")?);
-        scenario.set(Key::Attention, &attention, Origin::default())?;
     }
     scenario.batch = context.reading_number(network.batch)? as u64;
     Ok(scenario)
