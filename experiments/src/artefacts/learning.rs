@@ -229,7 +229,9 @@ pub(super) fn compare(outcome: &mut Outcome, found: &[Compared]) -> Result<()> {
                 differences.push(format!("{name} {}{at_chance}", words(&above)));
             }
         }
-        differences.extend(one.failure().map(|why| format!("not all were trained ({why})")));
+        let missing = one.failure().map(|why| format!("not all were trained ({why})"));
+        outcome.summary.extend(missing.iter().map(|missing| format!("{of}: {missing}")));
+        differences.extend(missing);
         said.push(format!("{} ({of})", differences.join(", ")));
     }
     outcome.words("differences", said.join("; "));

@@ -129,17 +129,12 @@ impl Report {
         let (rows, checks) = (self.rows.iter().map(Residual::json), self.checks.iter().map(Residual::json));
         let ((median_before, worst_before), (median, worst)) = (self.errors_before(), self.errors());
         json!({
-            "device": self.device,
-            "stack": self.stack,
-            "system": self.system,
-            "observations": self.about,
+            "device": self.device, "stack": self.stack, "system": self.system, "observations": self.about,
             "objective": { "before": self.objective[0], "after": self.objective[1] },
             "median_error": { "before": median_before, "after": median },
             "worst_error": { "before": worst_before, "after": worst },
             "median_error_left_out": self.errors_left_out().map(|(median, _)| median),
-            "constants": self.constants,
-            "rows": rows.collect::<Vec<_>>(),
-            "checks": checks.collect::<Vec<_>>(),
+            "constants": self.constants, "rows": rows.collect::<Vec<_>>(), "checks": checks.collect::<Vec<_>>(),
         })
     }
 

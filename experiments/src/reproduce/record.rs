@@ -177,8 +177,7 @@ pub(super) fn text(
     unanswered.iter().for_each(|cell| *reasons.entry(&cell.reason).or_default() += 1);
     let reasons: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count:>4}  {reason}")).collect();
     let answer = json!({
-        "total": Total::of(cells).to_string(),
-        "roles": roles.to_string(),
+        "total": Total::of(cells).to_string(), "roles": roles.to_string(),
         "remarks": tallies.iter().flat_map(Tally::remarks).collect::<Vec<_>>(),
         "nulls": Scoring::beside(cells, reference),
         "summaries": summaries.map(summary).collect::<Vec<_>>(),

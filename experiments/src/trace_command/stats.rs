@@ -317,14 +317,9 @@ impl Sessions {
 
     pub(super) fn to_json(&self) -> Value {
         let mut lengths = self.lengths.to_json();
-        if let Value::Object(lengths) = &mut lengths {
-            lengths.insert("mean".to_owned(), json!(self.mean_s()));
-        }
+        lengths["mean"] = json!(self.mean_s());
         json!({
-            "pause_s": self.pause.seconds(),
-            "count": self.statistics.count(),
-            "cut": self.statistics.cut,
-            "length_s": lengths,
+            "pause_s": self.pause.seconds(), "count": self.statistics.count(), "cut": self.statistics.cut, "length_s": lengths,
             "lengths": self.bins().into_iter().map(|(name, count)| (name, json!(count))).collect::<serde_json::Map<String, Value>>(),
             "share_of_sessions_from_126_to_412_s": self.statistics.sessions_within(seconds(TYPICAL.0), seconds(TYPICAL.1)).0,
             "share_of_users_with_mean_of_153_s_within_10_percent":
@@ -337,12 +332,8 @@ impl Sessions {
 
 fn user_json(user: &UserSessions) -> Value {
     json!({
-        "user": user.user,
-        "sessions": user.sessions.len(),
-        "mean_s": user.mean().seconds(),
-        "deviation_s": user.deviation().seconds(),
-        "sessions_a_day": user.per_day().0,
-        "background": user.background().0,
+        "user": user.user, "sessions": user.sessions.len(), "mean_s": user.mean().seconds(),
+        "deviation_s": user.deviation().seconds(), "sessions_a_day": user.per_day().0, "background": user.background().0,
     })
 }
 

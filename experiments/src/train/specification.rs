@@ -117,24 +117,17 @@ impl Specification {
             keys.extend(self.augment.iter().map(|augment| ("augment".to_owned(), json!(augment.text))));
         }
         let own = json!({
-            "data": self.data,
-            "epochs": self.pace.epochs,
-            "learning_rate": self.pace.learning_rate,
-            "schedule": self.pace.schedule_text,
-            "seeds": self.seeds,
+            "data": self.data, "epochs": self.pace.epochs, "learning_rate": self.pace.learning_rate,
+            "schedule": self.pace.schedule_text, "seeds": self.seeds,
             "validation_share": self.validation_share.unwrap_or(VALIDATION_SHARE),
         });
         join(&mut specification, own);
         let calibrations: Map<String, Value> = subjects.iter().flat_map(Subject::calibrations).collect();
         let record = serde_json::from_value(json!({
-            "command": "train",
-            "version": env!("CARGO_PKG_VERSION"),
-            "specification": specification,
+            "command": "train", "version": env!("CARGO_PKG_VERSION"), "specification": specification,
             "scenarios": subjects.iter().map(|subject| subject.label.as_str()).collect::<Vec<_>>(),
             "data": {
-                "id": data.id,
-                "description": data.description,
-                "digest": format!("{:016x}", data.digest()),
+                "id": data.id, "description": data.description, "digest": format!("{:016x}", data.digest()),
                 "samples": { "train": data.train.len(), "validation": data.validation.len(), "test": data.test.len() },
             },
             "calibrations": calibrations,
