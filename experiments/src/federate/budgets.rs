@@ -6,7 +6,7 @@ use std::sync::Arc;
 use haversack_devices::calibration::Settings;
 use haversack_devices::stream::Stream;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{Device, load_system};
+use haversack_devices::{Device, ensure, load_system};
 use haversack_federation::draw::{Draws, Purpose};
 use haversack_federation::population::MemoryClass;
 use haversack_traces::footprint::FootprintTable;
@@ -23,7 +23,7 @@ use crate::progress::{Amount, Progress};
 use crate::scenario::app_changes;
 use crate::sweep::drawn;
 use crate::trace_table::{Holds, Reader, UserApps};
-use crate::{Cache, CommandError, Result, quantities};
+use crate::{Cache, CommandError, Result, interrupt, quantities};
 
 /// The time for which the memory service observes a phone before a moment.
 const WINDOW: Nanos = Nanos(600_000_000_000);
@@ -228,6 +228,7 @@ impl User {
         let mut starts: Vec<u64> = (0..MOMENTS).map(|_| random.random_range(0..=room)).collect();
         starts.sort_unstable();
         let stretch = |after: u64| {
+            ensure!(!interrupt::came(), CommandError::Interrupted);
             let [timeline, from_then_on] =
                 [0, WINDOW.0].map(|later| self.timeline(&watched.model, seed, after + later, Nanos(WATCHED.0 - later)));
             let (at, then) = watched.moment_and_after(&timeline, WINDOW, WATCHED, seed)?;

@@ -52,25 +52,39 @@ pub(super) struct Costs<'a> {
     bytes: u64,
 }
 
+/// Simulates an iteration without a budget on each kind of device; the error is the reason why one cannot run the policy.
+///
+/// # Errors
+/// An unknown network, stack or policy, a policy that no device can run, or a run that fails.
+pub(super) fn of_each_kind(
+    asked: &Specification,
+    kinds: &[DeviceKind],
+    cache: &Cache,
+) -> Result<Vec<Result<OnDevice, String>>> {
+    let unbounded = kinds
+        .par_iter()
+        .map(|kind| Ok(cost(&with_memory_to_spare(scenario(asked, kind, None)), cache)?.map(OnDevice::new)));
+    let mut devices = unbounded.collect::<Result<Vec<_>>>()?;
+    if devices.iter().any(Result::is_ok) {
+        return Ok(devices);
+    }
+    let why = devices.swap_remove(0).err().unwrap_or_default();
+    Err(CommandError::input(format!("no device of the population can train this: {why}")))
+}
+
 impl<'a> Costs<'a> {
     /// Simulates an iteration for each device and budget, once for all federations that share `cache`.
     ///
     /// # Errors
-    /// An unknown network or policy, a policy that no device can run, or a run that fails.
+    /// As [`of_each_kind`].
     pub(super) fn new(
         asked: &'a Specification,
         Phones { kinds, population }: &'a Phones,
         budgets: &'a Budgets,
         cache: &Cache,
     ) -> Result<Self> {
-        let unbounded = kinds
-            .par_iter()
-            .map(|kind| Ok(cost(&with_memory_to_spare(scenario(asked, kind, None)), cache)?.map(OnDevice::new)));
-        let mut devices = unbounded.collect::<Result<Vec<_>>>()?;
-        let Some(first) = devices.iter().position(Result::is_ok) else {
-            let why = devices.swap_remove(0).err().unwrap_or_default();
-            return Err(CommandError::input(format!("no device of the population can train this: {why}")));
-        };
+        let devices = of_each_kind(asked, kinds, cache)?;
+        let first = devices.iter().position(Result::is_ok).unwrap_or_default();
         let plan = Plan::new(&scenario(asked, &kinds[first], None), cache)?;
         let parameters = plan.resolved.network.parameters.iter().filter(|weight| weight.trainable);
         let weights: u64 = parameters.map(|weight| weight.elements).sum();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use haversack_devices::calibration::Settings;
 use haversack_devices::units::{Bytes, Nanos};
-use haversack_devices::{CoreSelection, Frequency, load};
+use haversack_devices::{CoreSelection, Frequency, ensure, load};
 use haversack_federation::population::DeviceKind;
 use haversack_policies::planning::{Planner, Planning};
 use haversack_training::{Machine, PlanReport, RunError, with_setting};
@@ -12,7 +12,7 @@ use haversack_training::{Machine, PlanReport, RunError, with_setting};
 use super::specification::Specification;
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Budget, Fault, Key, Scenario};
-use crate::{Cache, Result};
+use crate::{Cache, CommandError, Result, interrupt};
 
 /// An iteration on a device within a budget, or with as much memory as it needs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +70,7 @@ pub(super) fn with_memory_to_spare(scenario: Scenario) -> Scenario {
 /// A scenario that is wrong, or a run that fails for another reason than memory.
 pub(super) fn cost(scenario: &Scenario, cache: &Cache) -> Result<Result<Cost, String>> {
     let key = format!("iteration in a federation, {}", scenario.fingerprint(Key::ALL));
+    ensure!(!interrupt::came(), CommandError::Interrupted);
     let found = cache.get(key, || match Plan::new(scenario, cache) {
         Ok(plan) => run(&plan, &scenario.device),
         // Another device may have the processor that the policy needs.

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use haversack_devices::ensure;
 use haversack_devices::units::{Bytes, Nanos};
 use haversack_federation::population::DeviceKind;
 use haversack_training::phone::{AppChange, Phone};
@@ -18,7 +19,7 @@ use super::iteration::{Cost, nothing_short, scenario};
 use super::specification::Specification;
 use crate::run::{Plan, PlanError};
 use crate::scenario::{Key, Scenario};
-use crate::{Cache, CommandError, Result};
+use crate::{Cache, CommandError, Result, interrupt};
 
 /// Simulated fractions of missing memory. Between the last that survives and the first that is killed, one
 /// more is simulated.
@@ -75,6 +76,7 @@ impl<'a> Trial<'a> {
     /// A scenario that is wrong, or a run that fails for another reason.
     pub(super) fn pace(&self, missing: f64) -> Result<Pace> {
         let Self { scenario, whole, apps, key, cache } = self;
+        ensure!(!interrupt::came(), CommandError::Interrupted);
         let pace = cache.get(format!("iteration under reclaim, {missing} missing, {key}"), || {
             let mut plan = Plan::new(scenario, cache)?;
             let left = Bytes((whole.peak.as_f64() * (1.0 - missing)) as u64);

@@ -10,7 +10,7 @@ use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
 use haversack_federation::work::{Why, Work};
 
 use super::budgets::Budgets;
-use super::costs::{Costs, Planning};
+use super::costs::{Costs, Planning, of_each_kind};
 use super::learner::Learner;
 use super::specification::{Phones, Ready, Specification};
 use super::widths::{Widths, of_each_width};
@@ -47,8 +47,10 @@ pub(crate) struct Held {
 /// As [`hold`], and a network, policy, data or traces that cannot be loaded.
 pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cache) -> Result<Held> {
     let phones = Phones::draw(asked)?.dealt(asked, cache)?;
-    let budgets = Budgets::watch(asked, cache)?;
     let widths = of_each_width(asked);
+    // A network that no phone can train is found before phones are watched for half a minute.
+    widths.iter().try_for_each(|asked| of_each_kind(asked, &phones.kinds, cache).map(|_| ()))?;
+    let budgets = Budgets::watch(asked, cache)?;
     let work = Widths::new(&widths, &phones, &budgets, cache)?;
     let can = |phone: &u32| asked.rules.oracle || work.holds(*phone).is_ok();
     let eligible = (0..asked.phones).filter(can).count() as u32;

@@ -77,9 +77,12 @@ impl Specification {
         let rules = rules(&asked);
         rules.check(asked.population).map_err(|error| place.says(error.field, &error.to_string()))?;
         let setting = setting(&asked, &place)?;
-        if !workload::is_file(&asked.network) {
-            models::named(&asked.network).map_err(|error| place.says("network", &format!("`network`: {error}")))?;
-        }
+        let known = |key, network: &String| match models::named(network) {
+            Err(error) if !workload::is_file(network) => Err(place.says(key, &format!("`{key}`: {error}"))),
+            _ => Ok(()),
+        };
+        known("network", &asked.network)?;
+        asked.stand_in.as_ref().map_or(Ok(()), |network| known("stand_in", network))?;
         let input = asked.input.as_deref().map(str::parse::<InputShape>).transpose();
         let input = input.map_err(|error| place.says("input", &error.to_string()))?;
         let at_least_one = |field: &str, value: u64| match value {
@@ -340,6 +343,11 @@ mod tests {
         let other = SPEC.replace("lenet5", "lenet6");
         let error = Specification::parse("f.toml", &other, None).unwrap_err().to_string();
         assert!(error.contains("f.toml:5: `network`: unknown model 'lenet6'; did you mean 'lenet5'?"), "{error}");
+        assert!(
+            refused("stand_in = \"mlq\"").contains("f.toml:6: `stand_in`: unknown model 'mlq'; did you mean 'mlp'?")
+        );
+        // A number that no integer of TOML's can be is still a key that does nothing.
+        assert!(refused("momentum = 18446744073709551616").contains("f.toml:6: `momentum` needs `mode` learning"));
         assert!(refused("link_mbit_per_s = 0.0").contains("f.toml:6: `link_mbit_per_s` is 0"));
         assert!(refused("input = \"3by3\"").contains("f.toml:6: "), "{}", refused("input = \"3by3\""));
         let many = SPEC.replace("cohort = 10", "cohort = 101");

@@ -214,8 +214,8 @@ impl Reader {
             DeValue::Float(number) => (number.as_str().to_owned(), Kind::Real),
             DeValue::Boolean(truth) => (truth.to_string(), Kind::Boolean),
             other => {
-                let fault = Fault::value("text, a decimal number, true or false", format!("a {}", other.type_str()));
-                return Err(self.error(line, name, fault));
+                let found = format!("a value of type {}", other.type_str());
+                return Err(self.error(line, name, Fault::value("text, a decimal number, true or false", found)));
             }
         };
         Ok(Literal { text, kind })

@@ -44,6 +44,27 @@ fn ctrl_c_ends_a_sweep_between_runs_and_it_goes_on() {
 }
 
 #[test]
+fn ctrl_c_ends_a_federation_while_its_phones_are_watched() {
+    let top = tempdir().unwrap();
+    let text = "population = 10\nselector = \"random\"\ncohort = 2\nrounds = 2\nnetwork = \"lenet5\"\n";
+    fs::write(top.path().join("f.toml"), text).unwrap();
+    let (begun, sent) = (Instant::now(), std::cell::Cell::new(None));
+    let is_time = || {
+        let lock = top.path().join("out/.lock").exists() && begun.elapsed() > Duration::from_millis(600);
+        sent.set(lock.then(Instant::now));
+        lock
+    };
+    let output = interrupted(top.path(), &["federate", "f.toml", "--out", "out"], is_time);
+    assert!(refusal(&output, 130).contains("error: stopped after 0 of 2 rounds; "));
+    // Watching all sixty phones takes two processors eight seconds.
+    assert!(
+        sent.get().unwrap().elapsed() < Duration::from_secs(5),
+        "it ended {:?} later",
+        sent.get().unwrap().elapsed()
+    );
+}
+
+#[test]
 fn ctrl_c_ends_a_reproduction_between_artefacts_and_it_goes_on() {
     let top = tempfile::tempdir().unwrap();
     let call = |flags: &str| {

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use haversack_federation::learning::{Labels, LearningError, LocalSgd, ServerRule, Yogi};
 use haversack_workloads::data::{DataSet, LoadOptions, load};
+use toml::Spanned;
+use toml::de::DeTable;
 
 use super::keys::{Aggregator, Asked, Mode, Place, Split, Store};
 use crate::{Cache, CommandError, Result};
@@ -66,7 +68,7 @@ impl Learning {
 pub(super) fn learning(asked: &Asked, place: &Place<'_>) -> Result<Option<Learning>> {
     let mode = asked.mode.unwrap_or(if asked.stand_in.is_some() { Mode::Learning } else { Mode::Timing });
     if mode == Mode::Timing {
-        let given = toml::from_str::<toml::Table>(place.text).unwrap_or_default();
+        let given = DeTable::parse(place.text).map(Spanned::into_inner).unwrap_or_default();
         return match OF_LEARNING.lines().find(|key| given.contains_key(*key)) {
             Some(key) => Err(place.says(key, &format!("`{key}` needs `mode` learning, but `mode` is timing"))),
             None => Ok(None),
