@@ -4,7 +4,7 @@
 //! command line itself.
 
 use std::error::Error as _;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use haversack_reports::{create_folder, write_atomically};
 
 use crate::artefacts::ARTEFACTS;
 use crate::limits::flag_beyond;
-use crate::output::{check_apart, note, print, say};
+use crate::output::{check_apart, note, plain, print, say};
 use crate::{
     CommandError, Result, advise, calibrate, compare, federate, interrupt, list, model_command, quickstart,
     replay_command, reproduce, sensitivity, show, simulate, sweep, trace_command, train, tune, validate, work,
@@ -97,8 +97,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
             error.exit_code()
         }
         Err(error) => {
-            let line: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-            let error = gone(&error, &line).unwrap_or_else(|| plainly(error));
+            // Without characters that a terminal would obey: errors quote words.
+            let line: Vec<String> = words.iter().map(|word| plain(&word.to_string_lossy()).into_owned()).collect();
+            let error = parsed(&line).err().unwrap_or(error);
+            let error = gone(&error, line.get(1..).unwrap_or_default()).unwrap_or_else(|| plainly(error));
             // A closed stream is not an error.
             let _ = error.print();
             if error.use_stderr() { 2 } else { 0 }
@@ -108,8 +110,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> u8 {
 
 /// # Errors
 /// An invalid command line, or a number beyond its limit.
-fn parsed(words: &[OsString]) -> Result<Arguments, Error> {
-    let matches = Arguments::command().try_get_matches_from(words)?;
+fn parsed(words: &[impl AsRef<OsStr>]) -> Result<Arguments, Error> {
+    let matches = Arguments::command().try_get_matches_from(words.iter().map(AsRef::as_ref))?;
     let refuse = |message| Err(Arguments::command().error(ErrorKind::ValueValidation, message));
     flag_beyond(&matches).map_or(Ok(()), refuse)?;
     Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut Arguments::command()))

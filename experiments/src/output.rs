@@ -71,7 +71,7 @@ pub fn say(what: &str, message: &dyn Display) {
 }
 
 /// The text without characters that would move a terminal's cursor or change its colours; names may contain them.
-fn plain(text: &str) -> Cow<'_, str> {
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     let moves = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if text.contains(moves) { text.replace(moves, "\u{fffd}").into() } else { text.into() }
 }
