@@ -68,9 +68,7 @@ fn to_json(outcome: &Outcome, speed: Option<f64>) -> Value {
         "status": outcome.status.as_str(),
         // A run that ended early for lack of memory has no time to compare.
         "slowdown": (outcome.status != Status::Oom).then_some(outcome.slowdown),
-        "clock_final": outcome.clock_final,
-        "evictions": outcome.evictions,
-        "evict_hash": format!("{:016x}", outcome.evict_hash),
+        "clock_final": outcome.clock_final, "evictions": outcome.evictions, "evict_hash": format!("{:016x}", outcome.evict_hash),
     });
     if let Some(speed) = speed {
         answer["operators_per_s"] = json!(speed);

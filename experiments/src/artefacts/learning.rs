@@ -274,7 +274,7 @@ pub(super) fn words(values: &[f64]) -> String {
 pub(super) fn stand_in_words(stand_in: &StandIn) -> String {
     let (seeds, epochs) = (counted(stand_in.seeds.len(), "seed", "seeds"), stand_in.epochs() as usize);
     let epochs = counted(epochs, "epoch", "epochs");
-    let base = stand_in.base_data().map_or_else(String::new, |data| format!(" after {data}"));
+    let base = stand_in.base.as_ref().map_or_else(String::new, |base| format!(" after {}", base.data));
     format!("{} on {}{base}, {seeds}, {epochs}", stand_in.scenario.model, stand_in.data)
 }
 

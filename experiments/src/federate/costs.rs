@@ -64,12 +64,13 @@ pub(super) fn of_each_kind(
     let unbounded = kinds
         .par_iter()
         .map(|kind| Ok(cost(&with_memory_to_spare(scenario(asked, kind, None)), cache)?.map(OnDevice::new)));
-    let mut devices = unbounded.collect::<Result<Vec<_>>>()?;
-    if devices.iter().any(Result::is_ok) {
-        return Ok(devices);
+    let devices = unbounded.collect::<Result<Vec<_>>>()?;
+    match devices.first() {
+        Some(Err(why)) if devices.iter().all(Result::is_err) => {
+            Err(CommandError::input(format!("no device of the population can train this: {why}")))
+        }
+        _ => Ok(devices),
     }
-    let why = devices.swap_remove(0).err().unwrap_or_default();
-    Err(CommandError::input(format!("no device of the population can train this: {why}")))
 }
 
 impl<'a> Costs<'a> {

@@ -77,12 +77,10 @@ impl Specification {
         let rules = rules(&asked);
         rules.check(asked.population).map_err(|error| place.says(error.field, &error.to_string()))?;
         let setting = setting(&asked, &place)?;
-        let known = |key, network: &String| match models::named(network) {
-            Err(error) if !workload::is_file(network) => Err(place.says(key, &format!("`{key}`: {error}"))),
-            _ => Ok(()),
-        };
-        known("network", &asked.network)?;
-        asked.stand_in.as_ref().map_or(Ok(()), |network| known("stand_in", network))?;
+        for (key, network) in [("network", Some(&asked.network)), ("stand_in", asked.stand_in.as_ref())] {
+            let listed = network.filter(|network| !workload::is_file(network)).map(|network| models::named(network));
+            listed.transpose().map_err(|error| place.says(key, &format!("`{key}`: {error}")))?;
+        }
         let input = asked.input.as_deref().map(str::parse::<InputShape>).transpose();
         let input = input.map_err(|error| place.says("input", &error.to_string()))?;
         let at_least_one = |field: &str, value: u64| match value {

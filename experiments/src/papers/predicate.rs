@@ -80,13 +80,6 @@ pub enum Comparison {
     DoesNotFall,
 }
 
-impl Comparison {
-    /// Whether it compares the values of one quantity.
-    pub const fn is_of_one(self) -> bool {
-        matches!(self, Self::Rises | Self::Falls | Self::DoesNotFall)
-    }
-}
-
 impl Predicate {
     /// Whether all relations are true. A relation with an empty quantity, or with a NaN value, is false.
     ///
@@ -123,11 +116,9 @@ impl Predicate {
         if relations.iter().any(|relation| !(0.0..=1.0).contains(&relation.tolerance)) {
             return Some("the tolerance is a fraction from 0 to 1");
         }
-        let lacking = |relation: &Relation| relation.is.is_of_one() == relation.right.is_some();
-        relations
-            .iter()
-            .any(lacking)
-            .then_some("a comparison of two needs a `right`, one of the values of one has none")
+        let is_of_one = |is| matches!(is, Comparison::Rises | Comparison::Falls | Comparison::DoesNotFall);
+        let is_wrong = relations.iter().any(|relation| is_of_one(relation.is) == relation.right.is_some());
+        is_wrong.then_some("a comparison of two needs a `right`, one of the values of one has none")
     }
 }
 

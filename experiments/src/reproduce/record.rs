@@ -112,16 +112,12 @@ pub(super) fn record(content: &Content<'_>) -> Result<Map<String, Value>, serde_
         "seed": options.seed, "full": options.full, "shard": options.shard.map(|shard| shard.to_string()),
         SELECTION: content.selectors,
         "artefacts": finished.iter().map(|f| format!("{}/{}", f.paper, f.artefact)).collect::<Vec<_>>(),
-        "calibrations": calibrations.digests,
-        "reference": digests,
-        "fitted_constants_count": calibrations.fitted.len(),
+        "calibrations": calibrations.digests, "reference": digests, "fitted_constants_count": calibrations.fitted.len(),
         "fit_rows": content.cells.iter().filter(|cell| cell.role() == Role::Fit).count(),
         "declared_readings_count": declared.len(),
         "fitted_constants": calibrations.fitted.iter().map(constant).collect::<Vec<_>>(),
-        "declared_readings": readings,
-        "accounting": accounts(&calibrations.fitted, declared),
-        "total": Total::of(&content.cells),
-        "summary": content.tallies,
+        "declared_readings": readings, "accounting": accounts(&calibrations.fitted, declared),
+        "total": Total::of(&content.cells), "summary": content.tallies,
     }))?;
     if options.learns_one() {
         record.insert("learn".to_owned(), json!(true));

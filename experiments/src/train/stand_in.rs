@@ -31,7 +31,7 @@ pub struct StandIn {
     pace: Pace,
     augment: Option<Augment>,
     /// The stand-in that is trained first, for a network that the paper's authors took pre-trained.
-    base: Option<Arc<StandIn>>,
+    pub(crate) base: Option<Arc<StandIn>>,
 }
 
 /// A network at the end of its training; without its tensors if it was read from kept findings.
@@ -71,11 +71,6 @@ impl StandIn {
     /// The same, trained from the final weights of `base` with its first seed.
     pub(crate) fn after(self, base: Self) -> Self {
         Self { base: Some(Arc::new(base)), ..self }
-    }
-
-    /// The data of the pre-training, if there is one.
-    pub fn base_data(&self) -> Option<&str> {
-        self.base.as_ref().map(|base| base.data.as_str())
     }
 
     /// The same for another number of epochs.

@@ -3,19 +3,23 @@
 
 use crate::support::{call, draws, json, stderr};
 
-/// Exceptions to the relations, each with its mechanism: the relation, words in the flags, and the reason.
-const EXCEPTIONS: [(&str, &str, &str); 2] = [
+/// Exceptions to the relations: the relation, words in the flags, how many times longer it may take, and the mechanism.
+const EXCEPTIONS: [(&str, &str, f64, &str); 8] = [
+    ("memory", "daf", 1.5, "fewer bits are packed and read faster: less memory is faster, and less accurate"),
+    ("memory", "melon", 2.2, "gaps in a caching allocator end a larger micro-batch, and the iteration begins anew"),
+    ("memory", "dga", 2.0, "parts of unlike sizes, which gaps in a caching allocator shrink further"),
+    ("memory", "dtr", 1.2, GREEDY),
+    ("memory", "dgc", 1.1, GREEDY),
+    ("memory", "sage", 1.1, GREEDY),
+    ("memory", "fedhybrid", 1.1, GREEDY),
     (
-        "memory",
-        "daf",
-        "its arena grows in steps of a millisecond, of which more memory may put one into a later iteration",
-    ),
-    (
-        "memory",
-        "melon",
-        "gaps of an iteration in a caching allocator end a larger micro-batch of the next, which begins anew",
+        "cores",
+        "xiaomi-10",
+        1.3,
+        "an operator is split evenly, as OpenMP does, and ends with the slower of unlike cores",
     ),
 ];
+const GREEDY: &str = "one tensor goes at each shortage, where others together may take less time";
 
 const GPUS: [&str; 4] = ["--device rtx-3090", "--device jetson-agx-orin", "--device galaxy-s10", "--device xiaomi-10"];
 const CPUS: [&str; 6] = [
@@ -27,7 +31,7 @@ const CPUS: [&str; 6] = [
     "--device galaxy-s10 --stack mnn-2-eager",
 ];
 const NETWORKS: [&str; 3] = ["lenet5", "squeezenet1-1", "bert-small-s64"];
-const POLICIES: [&str; 6] = ["original", "sage", "dtr", "capuchin", "melon", "daf"];
+const POLICIES: [&str; 8] = ["original", "sage", "dtr", "capuchin", "melon", "daf", "mincut", "gact"];
 const CONSTANTS: [&str; 5] = ["gpu.clock", "gpu.fp32_rate", "gpu.units", "gpu.l2", "dram.peak"];
 
 /// The time of an iteration, `None` if no plan fits, and the messages.
@@ -45,9 +49,10 @@ fn time(line: &str) -> (Option<f64>, String) {
 fn broken(relation: &str, less: &str, more: &str, times: f64) -> Option<String> {
     let (Some(before), _) = time(less) else { return None };
     let (after, said) = time(more);
+    let known = EXCEPTIONS.iter().find(|(of, word, ..)| *of == relation && less.contains(word));
+    let times = known.map_or(times, |(_, _, times, _)| *times);
     let holds = after.is_some_and(|after| after <= before * times) || said.contains("int8 is not faster");
-    let is_known = EXCEPTIONS.iter().any(|(of, word, _)| *of == relation && less.contains(word));
-    (!holds && !is_known).then(|| format!("{relation}: {before} s with {less}, but {after:?} with {more}"))
+    (!holds).then(|| format!("{relation}: {before} s with {less}, but {after:?} with {more}"))
 }
 
 #[test]
@@ -69,7 +74,7 @@ fn more_of_a_machine_is_not_slower_nor_is_more_memory() {
         }
         let plain = run(cpu, "original", batch);
         let cores = |count: u8| format!("{plain} --cores big:{count}");
-        if time(&cores(1)).0.is_some_and(|seconds| seconds > 1e-3) && !cpu.contains("xiaomi-10") {
+        if time(&cores(1)).0.is_some_and(|seconds| seconds > 1e-3) {
             found.push(broken("cores", &cores(1), &cores(2), 1.0));
         }
         // Integer training does not support embeddings.
@@ -87,4 +92,20 @@ fn more_of_a_machine_is_not_slower_nor_is_more_memory() {
     }
     let (drawn, found): (usize, Vec<String>) = (found.len(), found.into_iter().flatten().collect());
     assert!(drawn > 35 && found.is_empty(), "{} of {drawn}:\n{}", found.len(), found.join("\n"));
+}
+
+#[test]
+fn more_memory_works_and_is_as_fast_where_it_was_not() {
+    let pairs = [
+        // `mincut` kept everything, which lasted for an iteration; then it gave way to single samples: 78 ms, not 5.
+        ("--device rtx-3090 --model bert-small-s64 --batch 16 --policy mincut --iterations 4", "70%", "80%"),
+        // No plan of `dtr` lasted for three iterations from 62% to 71%.
+        ("--device jetson-agx-orin --model squeezenet1-1 --batch 8 --policy dtr --iterations 3", "60%", "70%"),
+    ];
+    let found = pairs.iter().filter_map(|(run, less, more)| {
+        let within = |share: &str| format!("{run} --memory-budget {share}");
+        broken("memory", &within(less), &within(more), 1.01)
+    });
+    let found: Vec<String> = found.collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }

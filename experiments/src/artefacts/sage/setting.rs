@@ -30,11 +30,6 @@ pub(super) fn scenario(context: &Context<'_>, device: &str, network: &str) -> Re
     Ok(scenario)
 }
 
-/// The same on the original, unoptimised graph.
-pub(super) fn unoptimised(context: &Context<'_>, network: &str) -> Result<Scenario> {
-    Ok(Scenario { graph: Some(Variant::Original), ..scenario(context, S10, network)? })
-}
-
 /// Memory that no scheme of the paper frees while gradients are accumulated (section 3.4.2).
 pub(super) fn is_fixed(role: Role) -> bool {
     matches!(role, Role::Parameter { .. } | Role::ParameterGradient)
@@ -42,7 +37,8 @@ pub(super) fn is_fixed(role: Role) -> bool {
 
 /// The introduction: training BERT-small takes more than 8 GB.
 pub(super) fn introduction(context: &Context<'_>) -> Result<Outcome> {
-    let peak = context.run(&unoptimised(context, BERT)?)?.peak_memory;
+    let original = Scenario { graph: Some(Variant::Original), ..scenario(context, S10, BERT)? };
+    let peak = context.run(&original)?.peak_memory;
     let mut outcome = Outcome::default();
     outcome.number("sage/introduction/bert-small/training/memory", peak.megabytes() / 1e3);
     Ok(outcome)
