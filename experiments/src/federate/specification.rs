@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use haversack_devices::text::{alternatives, read_toml};
 use haversack_devices::units::Nanos;
-use haversack_devices::{CoreSelection, Precision};
+use haversack_devices::{CoreSelection, Precision, load_stack};
 use haversack_federation::federation::Rules;
 use haversack_federation::learning::LocalSgd;
 use haversack_federation::population::{PopulationSetting, Sizes};
@@ -81,6 +81,8 @@ impl Specification {
             let listed = network.filter(|network| !workload::is_file(network)).map(|network| models::named(network));
             listed.transpose().map_err(|error| place.says(key, &format!("`{key}`: {error}")))?;
         }
+        let stack = asked.stack.as_deref().map(load_stack).transpose();
+        stack.map_err(|error| place.says("stack", &format!("`stack`: {error}")))?;
         let input = asked.input.as_deref().map(str::parse::<InputShape>).transpose();
         let input = input.map_err(|error| place.says("input", &error.to_string()))?;
         let at_least_one = |field: &str, value: u64| match value {
@@ -344,6 +346,7 @@ mod tests {
         assert!(
             refused("stand_in = \"mlq\"").contains("f.toml:6: `stand_in`: unknown model 'mlq'; did you mean 'mlp'?")
         );
+        assert!(refused("stack = \"mnm\"").contains("f.toml:6: `stack`: unknown software stack `mnm`"));
         // A number that no integer of TOML's can be is still a key that does nothing.
         assert!(refused("momentum = 18446744073709551616").contains("f.toml:6: `momentum` needs `mode` learning"));
         assert!(refused("link_mbit_per_s = 0.0").contains("f.toml:6: `link_mbit_per_s` is 0"));

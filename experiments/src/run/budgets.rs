@@ -139,7 +139,8 @@ impl LeastBudget {
 }
 
 impl Plan {
-    /// The least memory budget that works, to a thousandth, regardless of the plan's own; walls are ignored.
+    /// The least memory budget that works, to a thousandth, or to a hundredth where an allocator's memory has gaps,
+    /// regardless of the plan's own; walls are ignored.
     ///
     /// # Errors
     /// The error of a run without a memory budget.

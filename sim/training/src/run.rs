@@ -148,7 +148,8 @@ impl Oracle for Tries<'_> {
     }
 }
 
-/// The smallest feasible memory budget of `job`, regardless of its own budget, to a thousandth, rounded up.
+/// The smallest feasible memory budget of `job`, regardless of its own budget, to a thousandth, rounded up, or to a
+/// hundredth where memory has gaps.
 ///
 /// `policy` makes a fresh policy for every try. The result was run, with all iterations, and works; a hundredth less
 /// was run, too, and does not. In between, the search assumes that more memory is at least as good, which may be wrong
