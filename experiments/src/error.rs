@@ -119,15 +119,8 @@ impl CommandError {
             Self::Interrupted | Self::Stopped(_) => interrupt::EXIT_CODE,
             Self::Plan(PlanError::Infeasible { .. }) | Self::NoPlan(_) => 3,
             Self::Plan(error) if !error.is_input() => 1,
-            Self::Input(_)
-            | Self::Scenario(_)
-            | Self::Plan(_)
-            | Self::Calibration(_)
-            | Self::Workload(_)
-            | Self::Policy(_)
-            | Self::Log(_)
-            | Self::Replay(_) => 2,
             Self::Failed(_) | Self::File(_) | Self::Frame(_) | Self::Figure(_) | Self::Output(_) => 1,
+            _ => 2,
         }
     }
 }

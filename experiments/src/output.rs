@@ -99,15 +99,12 @@ pub(crate) fn check_apart<'p>(
         ensure!(!read.contains(&at), CommandError::input(format!("{flag}: {shown} is also read; expected another")));
         let twice =
             || CommandError::input(format!("{flag}: {shown} is written by another flag, too; expected another"));
-        ensure!(!written.contains(&at) || is_stream(path), twice());
+        // Several flags may write to a device or a FIFO.
+        let is_stream = || path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir());
+        ensure!(!written.contains(&at) || is_stream(), twice());
         written.push(at);
     }
     Ok(())
-}
-
-/// Whether `path` is a device or a FIFO, to which several flags may write.
-fn is_stream(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 /// The path of a file to write, for a flag: its folder exists.

@@ -29,11 +29,6 @@ impl Unit {
         Self::among(&TIMES, longest.0 as f64)
     }
 
-    /// The unit for a column of sizes of which `largest` is the largest.
-    pub fn of_sizes(largest: Bytes) -> Self {
-        Self::among(&SIZES, largest.as_f64())
-    }
-
     /// The largest unit of which there is at least one.
     fn among(units: &[Self], number: f64) -> Self {
         let fits = units.iter().rev().find(|unit| number >= unit.size);
@@ -57,7 +52,7 @@ pub fn time(time: Nanos) -> String {
 
 /// `1.03 GB`.
 pub fn size(bytes: Bytes) -> String {
-    Unit::of_sizes(bytes).with_symbol(bytes.as_f64())
+    Unit::among(&SIZES, bytes.as_f64()).with_symbol(bytes.as_f64())
 }
 
 /// A fraction as `12.3%`; fractions below a thousandth are shown as a bound.

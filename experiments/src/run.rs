@@ -275,15 +275,6 @@ impl Plan {
             ..own.clone()
         }
     }
-
-    /// The time of an iteration of the baseline.
-    ///
-    /// # Errors
-    /// The reason why `original` does not run here.
-    pub fn baseline_time(&self, cache: &Cache) -> Result<Nanos, PlanError> {
-        let plan = Self::new(&self.baseline(), cache)?;
-        plan.run().map(|record| record.iteration).map_err(PlanError::Run)
-    }
 }
 
 /// The graph that `resolved` executes.

@@ -191,7 +191,8 @@ pub fn simulate(mut plan: Plan, asked: &Asked, cache: &Cache) -> Result<Simulati
 
 /// Draws the phone during the run, if requested; `short` is the remark about a trace that is too short.
 fn draw(asked: &Asked, plan: &Plan, track: &PhoneTrack, short: Option<Remark>) -> Result<(), CommandError> {
-    let Some(plot) = asked.plot.as_ref().filter(|_| phone::is_long_enough(track)) else { return Ok(()) };
+    let is_long_enough = track.samples.last().is_some_and(|sample| sample.at > Nanos::ZERO);
+    let Some(plot) = asked.plot.as_ref().filter(|_| is_long_enough) else { return Ok(()) };
     let scenario = plan.scenario();
     let (model, found) = (workload::called(&scenario.model), phone::finding(track));
     let title = format!("{model} on {} in use: {found}", scenario.device);
@@ -267,7 +268,9 @@ impl Simulation {
             Ended::Killed(_, error) => format!("{error}\n"),
             Ended::Ran(simulated) => {
                 let plan = &simulated.plan;
-                let baseline = if plan.is_baseline() { None } else { Some(plan.baseline_time(cache)) };
+                let time =
+                    || Plan::new(&plan.baseline(), cache)?.run().map(|record| record.iteration).map_err(PlanError::Run);
+                let baseline = (!plan.is_baseline()).then(time);
                 simulated.to_text(Value::Object(self.to_json()), baseline.as_ref())
             }
         }

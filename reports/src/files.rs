@@ -158,7 +158,8 @@ impl Part {
         let mut parts = under_way();
         parts.remove(&*part);
         part.persist(&place).map_err(|error| failed(error.error))?;
-        sync_folder(&place);
+        // Makes the rename itself durable where folders can be opened; the file is complete either way.
+        let _ = File::open(folder_of(&place)).and_then(|folder| folder.sync_all());
         Ok(())
     }
 
@@ -176,11 +177,4 @@ impl Part {
 
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Makes the rename itself durable where folders can be opened; the file is complete either way.
-fn sync_folder(path: &Path) {
-    if let Ok(folder) = File::open(folder_of(path)) {
-        let _ = folder.sync_all();
-    }
 }

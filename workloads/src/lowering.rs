@@ -22,16 +22,19 @@ use computable::ComputableGraph;
 use fusion::Kernel;
 
 /// How far Sage's optimisations have gone; each includes the ones before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Variant {
     /// Composite tensor operations with their copies: gathered windows, transposed operands.
     Original,
     /// *Direct*: single-kernel convolution and product, layout by index translation (section 3.3).
     Direct,
     /// *OF*: operator fusion by the three classes (section 3.2.1).
+    #[strum(serialize = "of")]
     Fused,
     /// *SR*: subgraph reduction, cheap shared operations computed again in each consumer (section 3.2.2).
     #[default]
+    #[strum(serialize = "sr")]
     Reduced,
 }
 
@@ -40,13 +43,8 @@ impl Variant {
     pub const ALL: [Self; 4] = [Self::Original, Self::Direct, Self::Fused, Self::Reduced];
 
     /// Its id on the command line.
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Original => "original",
-            Self::Direct => "direct",
-            Self::Fused => "of",
-            Self::Reduced => "sr",
-        }
+    pub fn id(self) -> &'static str {
+        self.into()
     }
 }
 

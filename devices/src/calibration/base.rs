@@ -112,7 +112,10 @@ impl<T: Schema> Calibrated<T> {
             } else if number(value).is_some() || own.full_name(name).is_ok() {
                 numbers.push((name, value));
             } else {
-                words += &word_line(name, value);
+                let keys = name.split('.').map(|key| toml::Value::String(key.to_owned()).to_string());
+                // To a word, or to true or false.
+                let value = value.parse().map_or_else(|_| toml::Value::String(value.to_owned()), toml::Value::Boolean);
+                words += &format!("{} = {value}\n", keys.collect::<Vec<_>>().join("."));
             }
         }
         let mut changed = if words.is_empty() {
@@ -152,13 +155,6 @@ impl<T: Schema> Calibrated<T> {
         });
         unit.ok_or_else(|| CalibrationError::UnknownConstant { file: self.file.clone(), name: full, nearest: None })
     }
-}
-
-/// A line that sets the key `name` to a word, or to true or false.
-fn word_line(name: &str, value: &str) -> String {
-    let keys: Vec<String> = name.split('.').map(|key| toml::Value::String(key.to_owned()).to_string()).collect();
-    let value = value.parse().map_or_else(|_| toml::Value::String(value.to_owned()), toml::Value::Boolean);
-    format!("{} = {value}\n", keys.join("."))
 }
 
 /// A number and its unit, which may be empty.

@@ -20,7 +20,8 @@ use toml::de::{DeTable, DeValue};
 use super::{aside, nearest};
 
 /// An error, with its byte and its field as soon as they are known.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{problem}")]
 pub(super) struct Fault {
     pub(super) at: Option<(usize, String)>,
     pub(super) problem: TomlProblem,
@@ -53,14 +54,6 @@ impl From<TomlProblem> for Fault {
         Self { at: None, problem }
     }
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.problem.fmt(f)
-    }
-}
-
-impl std::error::Error for Fault {}
 
 /// More unknown keys in a table than it is useful to report.
 const MOST_FAULTS: usize = 100;

@@ -110,13 +110,13 @@ impl Trained {
         let plan = context.plan(&scenario)?;
         let network = network(recipe.model, &Reading { values: true, ..scenario.reading() }, scenario.classes)?;
         let program = program(&network, &plan).map_err(anyhow::Error::msg)?;
-        let state = program.initial_state(&plan.graph, seed, &Meter::new())?;
+        let state = program.initial_state(&plan.graph, seed, &Meter::default())?;
         Ok(Self { plan, program, state, data, recipe, seed })
     }
 
     /// One epoch.
     fn learn(&mut self, epoch: u64) -> Result<()> {
-        let meter = Meter::new();
+        let meter = Meter::default();
         let batches = self.batches(epoch);
         let first = epoch * batches.len() as u64;
         for (update, indices) in (first..).zip(batches) {
@@ -166,7 +166,7 @@ impl Trained {
         mut before: impl FnMut(&Node, &mut dyn Memory) -> Result<(), ProgramError>,
     ) -> Result<()> {
         for batch in self.next_batches().take(batches) {
-            let (mut state, pass, meter) = (self.state.clone(), self.pass(self.updates()), Meter::new());
+            let (mut state, pass, meter) = (self.state.clone(), self.pass(self.updates()), Meter::default());
             Plain { program: &self.program, graph: &self.plan.graph, batch: &batch, pass: &pass, meter: &meter }
                 .train_watched(&mut state, &mut before)?;
         }

@@ -104,11 +104,6 @@ impl Outcome {
         self.remarks.push((id.into(), words.into()));
     }
 
-    /// Answers a row with a number, or records the reason why it has none.
-    pub fn number_or(&mut self, id: impl Into<String>, value: Result<f64, String>) {
-        self.answer(id, value.map_or_else(Answer::NotModelled, Answer::Number));
-    }
-
     /// Offers a quantity for predicates and notes: its values, and their `unit`, which may be empty.
     pub fn quantity(&mut self, name: &str, unit: &str, values: impl IntoIterator<Item = f64>) {
         self.quantities.offer(name, unit, values.into_iter().collect());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use haversack_devices::{Bytes, Nanos};
+use haversack_devices::Bytes;
 use haversack_memory::phone::PAGE;
 use haversack_reports::{Axis, Figure, Lines, Panel, Series, Stroke};
 use haversack_training::{Happening, PhoneSample, PhoneTrack};
@@ -165,9 +165,4 @@ pub(super) fn json(track: &PhoneTrack) -> [(&'static str, Value); 2] {
         }
     });
     [("samples", track.samples.iter().step_by(every).map(sample).collect()), ("events", events.collect())]
-}
-
-/// Whether there is anything to draw.
-pub(super) fn is_long_enough(track: &PhoneTrack) -> bool {
-    track.samples.last().is_some_and(|sample| sample.at > Nanos::ZERO)
 }

@@ -318,7 +318,9 @@ fn axis(document: &Document, key: Key) -> Result<Option<Vec<Setting>>, ScenarioE
 
 /// The values of a field.
 fn literals(document: &Document, key: Key, field: &Field) -> Result<Vec<Placed>, ScenarioError> {
-    let wrong = |fault: Fault| ScenarioError::new(document.origin(field.line), field_name(key, field), fault);
+    let is_entry = key.is_table() && field.name != key.name();
+    let name = if is_entry { format!("{}.{}", key.name(), field.name) } else { field.name.clone() };
+    let wrong = |fault: Fault| ScenarioError::new(document.origin(field.line), name.clone(), fault);
     match &field.item {
         Item::One(value) => Ok(vec![(value.clone(), field.line)]),
         Item::Many(values) if values.is_empty() => {
@@ -331,11 +333,6 @@ fn literals(document: &Document, key: Key, field: &Field) -> Result<Vec<Placed>,
         }
         Item::Table(_) => Err(wrong(Fault::Refused("expected a value, a list or a span, found a table".to_owned()))),
     }
-}
-
-fn field_name(key: Key, field: &Field) -> String {
-    let is_entry = key.is_table() && field.name != key.name();
-    if is_entry { format!("{}.{}", key.name(), field.name) } else { field.name.clone() }
 }
 
 /// The entries of a key's table with their values.

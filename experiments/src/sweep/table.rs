@@ -94,12 +94,6 @@ fn figures(rows: &[Row]) -> Vec<Column> {
     names.into_iter().map(figure).collect()
 }
 
-/// Whether figures of this name are decimal numbers: seconds, joules and shares, as opposed to bytes and counts.
-fn is_real(name: &str) -> bool {
-    let is_part = ["breakdown", "bound_by"].iter().any(|whole| name.starts_with(whole));
-    is_part || ["_s", "_j", "_share"].iter().any(|unit| name.ends_with(unit))
-}
-
 /// The figures, with the contents of nested objects under dotted names.
 fn flat(figures: Map<String, Value>) -> Map<String, Value> {
     let mut flat = Map::new();
@@ -120,7 +114,9 @@ fn flat(figures: Map<String, Value>) -> Map<String, Value> {
 fn list<'v>(name: &str, cells: impl Iterator<Item = Option<&'v Value>>) -> Column {
     let lists: Vec<Option<&Vec<Value>>> = cells.map(|cell| cell?.as_array()).collect();
     let numbers = lists.iter().flatten().map(|list| list.len()).sum();
-    if is_real(name) {
+    // Seconds, joules and shares are decimal numbers, as opposed to bytes and counts.
+    let is_part = ["breakdown", "bound_by"].iter().any(|whole| name.starts_with(whole));
+    if is_part || ["_s", "_j", "_share"].iter().any(|unit| name.ends_with(unit)) {
         let (rows, kind) = (lists.len(), DataType::Float64);
         let mut column = ListPrimitiveChunkedBuilder::<Float64Type>::new(name.into(), rows, numbers, kind);
         lists.iter().for_each(|list| column.append_opt_slice(numbers_of(*list, Value::as_f64).as_deref()));

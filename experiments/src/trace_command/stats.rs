@@ -185,7 +185,8 @@ fn of_apps(reader: &Reader, pause: Nanos) -> Result<Stats> {
     close(&mut present, &mut stats);
     if let Some(sessions) = sessions {
         let sessions = Sessions::new(sessions.finish(), pause);
-        if sessions.is_interrupted() {
+        let mut names = HashSet::new();
+        if sessions.statistics.users.iter().any(|user| !names.insert(&user.user)) {
             warn(&"the rows of some users are not in one piece, which cuts their sessions");
         }
         stats.sessions = Some(sessions);
@@ -288,12 +289,6 @@ impl Sessions {
             }
         }
         Self { pause, statistics, lengths, background }
-    }
-
-    /// Whether a user's rows come in several pieces, with others between.
-    pub(super) fn is_interrupted(&self) -> bool {
-        let mut names = HashSet::new();
-        self.statistics.users.iter().any(|user| !names.insert(&user.user))
     }
 
     /// The lengths in bins: the name of the bin, and the number of sessions.

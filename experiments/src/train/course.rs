@@ -137,7 +137,7 @@ impl<'a> Course<'a> {
         data: &'a DataSet,
         seed: u64,
     ) -> Result<Self> {
-        let meter = Meter::new();
+        let meter = Meter::default();
         let state = subject.program.initial_state(&subject.plan.graph, seed, &meter)?;
         Ok(Self { subject, pace, data, augment, seed, meter, state, saved: Saved::default(), factors: Vec::new() })
     }
@@ -172,7 +172,7 @@ impl<'a> Course<'a> {
             let values = match contents {
                 Contents::Floats(values) => Values::Floats(values.to_vec()),
                 Contents::Integers(values) => Values::Integers(values.to_vec()),
-                Contents::Eight(held) => Values::Codes(Coded::of(held)),
+                Contents::Eight(held) => Values::Codes(Coded { codes: held.codes.to_vec(), step: held.step }),
             };
             Held { tensor: *tensor, values }
         };

@@ -95,10 +95,6 @@ pub(super) struct Coded {
 }
 
 impl Coded {
-    pub(super) fn of(held: &Eight) -> Self {
-        Self { codes: held.codes.to_vec(), step: held.step }
-    }
-
     pub(super) fn contents(&self, meter: &Meter) -> Contents {
         Contents::Eight(Eight { codes: meter.copy(&self.codes), step: self.step })
     }

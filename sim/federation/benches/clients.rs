@@ -33,7 +33,7 @@ fn one_thread() -> rayon::ThreadPool {
 fn kernels(bencher: Bencher<'_, '_>) {
     let network = build_for("lenet5", Some(&INPUT), Some(CLASSES)).expect("LeNet-5");
     let graph = differentiate(&network, EagerRules::default()).expect("its graph");
-    let (program, meter) = (Program::new(&network, &graph).expect("its arithmetic"), Meter::new());
+    let (program, meter) = (Program::new(&network, &graph).expect("its arithmetic"), Meter::default());
     let mut state = program.initial_state(&graph, 1, &meter).expect("its weights");
     let values = (0..20 * 3072).map(|place| (place % 251) as f32 / 251.0 - 0.5).collect();
     let batch =

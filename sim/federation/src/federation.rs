@@ -65,7 +65,8 @@ impl<'a> Federation<'a> {
         let mut exclusions = Vec::new();
         let (waited, Ended { duration_s, parts }) = self.hold(round, &mut exclusions);
         let is_completed = |part: &&Part| part.outcome == Outcome::Completed;
-        let arrived: Vec<Arrived> = parts.iter().filter(is_completed).map(Arrived::of).collect();
+        let arrived = parts.iter().filter(is_completed);
+        let arrived: Vec<Arrived> = arrived.map(|part| Arrived { phone: part.phone, width: part.job.width }).collect();
         let Learned { losses, accuracy } = learn.learn(&Step { round, arrived: &arrived })?;
         let mut losses = losses.into_iter();
         let feedback: Vec<Feedback> = parts
@@ -144,12 +145,6 @@ pub struct Arrived {
     pub phone: u32,
     /// The width of the network that it trained: an index into [`crate::work::WIDTHS`].
     pub width: u8,
-}
-
-impl Arrived {
-    const fn of(part: &Part) -> Self {
-        Self { phone: part.phone, width: part.job.width }
-    }
 }
 
 /// The updates of a round.

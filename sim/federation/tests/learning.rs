@@ -44,7 +44,7 @@ fn a_client_is_a_plain_loop_over_its_samples() {
 
     let network = build_for("mlp", Some(&SYNTHETIC_INPUT), Some(10)).unwrap();
     let graph = differentiate(&network, EagerRules::default()).unwrap();
-    let (program, meter) = (Program::new(&network, &graph).unwrap(), Meter::new());
+    let (program, meter) = (Program::new(&network, &graph).unwrap(), Meter::default());
     let mut state = program.initial_state(&graph, 3, &meter).unwrap();
     let mut order: Vec<usize> = (0..50).collect();
     let mut stream = Stream::new(3, "client 7", "order in round 5");
@@ -300,7 +300,7 @@ fn contents_of_a_state_are_floats() {
         let network = build_for(id, None, None).unwrap();
         let graph = differentiate(&network, EagerRules::default()).unwrap();
         let program = Program::new(&network, &graph).unwrap();
-        let state = program.initial_state(&graph, 1, &Meter::new()).unwrap();
+        let state = program.initial_state(&graph, 1, &Meter::default()).unwrap();
         assert!(state.tensors().iter().all(|(_, contents)| matches!(contents, Contents::Floats(_))), "{id}");
     }
 }

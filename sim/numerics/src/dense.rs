@@ -15,7 +15,7 @@
 //!
 //! // Two rows of three under a kernel that takes the difference of neighbours, then a rectifier.
 //! let window = Window { kernel: [1, 2], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
-//! let (edges, meter) = (Convolution::new([1, 1, 2, 3], 1, window, 1)?, Meter::new());
+//! let (edges, meter) = (Convolution::new([1, 1, 2, 3], 1, window, 1)?, Meter::default());
 //! let mut output = meter.floats(edges.output_len());
 //! edges.forward(&[1.0, 2.0, 4.0, 4.0, 3.0, 3.0], &[-1.0, 1.0], None, &meter, &mut output)?;
 //! unary::forward(Unary::Relu, &mut output);

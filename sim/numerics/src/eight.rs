@@ -114,7 +114,7 @@ mod tests {
         // The step is 1: the largest magnitude is 127.
         let mut values: Vec<f32> = (-508..=508).map(|quarter| quarter as f32 / 4.0).collect();
         values.extend([f32::NAN, -0.0, 126.499_99, -1.0e-30]);
-        let eight = Eight::of(&values, &Meter::new());
+        let eight = Eight::of(&values, &Meter::default());
         assert_eq!(eight.step, 1.0);
         for (code, value) in eight.codes.iter().zip(&values) {
             assert_eq!(*code, value.round_ties_even() as i8, "{value}");
@@ -129,6 +129,6 @@ mod tests {
             values[39 - place] = f32::NAN;
             assert_eq!(largest(&values), if place * 2 == 39 { 1.0 } else { 7.0 }, "{place}");
         }
-        assert_eq!(Eight::of(&[f32::INFINITY, 3.0], &Meter::new()).codes[..], [0, 0]);
+        assert_eq!(Eight::of(&[f32::INFINITY, 3.0], &Meter::default()).codes[..], [0, 0]);
     }
 }

@@ -45,17 +45,13 @@ struct Shared {
 type Free<T> = Mutex<HashMap<usize, Vec<Box<[T]>>>>;
 
 impl Default for Meter {
+    /// A meter with nothing handed out.
     fn default() -> Self {
-        Self::new()
+        Self::keeping(KEPT_AT_MOST)
     }
 }
 
 impl Meter {
-    /// A meter with nothing handed out.
-    pub fn new() -> Self {
-        Self::keeping(KEPT_AT_MOST)
-    }
-
     /// A meter whose free lists keep at most `bytes` bytes.
     pub fn keeping(bytes: u64) -> Self {
         Self(Arc::new(Shared { keep_at_most: bytes, ..Shared::default() }))

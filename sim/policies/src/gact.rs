@@ -91,7 +91,10 @@ pub fn adapted(sensitivity: &[f64], values: &[u64], mean: u8) -> Vec<u8> {
     let mut sum = values.iter().map(|&values| u128::from(values) * u128::from(BITS[0])).sum::<u128>();
     let ease = |tensor: TensorId, from: u8| {
         let id = tensor as usize;
-        next(from).map_or(f64::NEG_INFINITY, |to| -harm(sensitivity[id], from, to) / values[id] as f64)
+        let variance = |bits: u8| sensitivity[id] / (2f64.powi(i32::from(bits)) - 1.0).powi(2);
+        // The added variance per bit saved.
+        let harm = |to: u8| (variance(to) - variance(from)) / f64::from(from - to);
+        next(from).map_or(f64::NEG_INFINITY, |to| -harm(to) / values[id] as f64)
     };
     let held = (0..).zip(values).filter(|(_, values)| **values > 0).map(|(tensor, _)| tensor);
     let mut queue = Ranking::default();
@@ -114,12 +117,6 @@ pub fn adapted(sensitivity: &[f64], values: &[u64], mean: u8) -> Vec<u8> {
 /// The next smaller bit width.
 fn next(bits: u8) -> Option<u8> {
     BITS.into_iter().find(|&fewer| fewer < bits)
-}
-
-/// The added variance per bit saved, from one bit width to another.
-fn harm(sensitivity: f64, from: u8, to: u8) -> f64 {
-    let variance = |bits: u8| sensitivity / (2f64.powi(i32::from(bits)) - 1.0).powi(2);
-    (variance(to) - variance(from)) / f64::from(from - to)
 }
 
 impl Policy for Gact {

@@ -5,7 +5,7 @@
 mod idx;
 mod text;
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use haversack_devices::text::{nearest, question};
@@ -239,21 +239,14 @@ impl Cifar {
 pub struct DataError(String);
 
 /// A position in a file.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, strum::Display)]
 pub enum Place {
     /// A byte, counted from 0; in a compressed file, counted after decompression.
+    #[strum(to_string = "byte {0}")]
     Byte(usize),
     /// A line, counted from 1.
+    #[strum(to_string = "line {0}")]
     Line(u64),
-}
-
-impl Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Byte(byte) => write!(f, "byte {byte}"),
-            Self::Line(line) => write!(f, "line {line}"),
-        }
-    }
 }
 
 impl DataError {

@@ -16,7 +16,7 @@ const CLOSE: f64 = 1e-3;
 pub(super) fn refold(graph: &mut Graph) {
     let mut changes: Vec<(usize, OnnxNode)> = Vec::new();
     {
-        let view = View::new(graph);
+        let view = View { graph, makers: graph.producers(), readers: graph.readers_by_name() };
         for (place, node) in graph.nodes.iter().enumerate() {
             let change = match node.operator.as_str() {
                 "Erf" => view.gelu(node),
@@ -51,10 +51,6 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(graph: &'a Graph) -> Self {
-        Self { graph, makers: graph.producers(), readers: graph.readers_by_name() }
-    }
-
     /// The node that makes `name`, if it is of `operator`.
     fn maker(&self, name: &str, operator: &str) -> Option<&'a OnnxNode> {
         let node = self.graph.nodes.get(*self.makers.get(name)?)?;

@@ -117,7 +117,9 @@ impl Gpu {
     fn product(&self, work: &Work, product: &Product, stack: &StackOnGpu, library: &Library) -> Run {
         let convolves = work.kind != OperatorKind::Gemm;
         let matrices = product.matrices(work.samples);
-        let general = Units { rate: self.general_rate(work, stack), tensor: false };
+        let kind = if convolves { OperatorKind::Convolution } else { OperatorKind::Gemm };
+        let rate = self.constants.general_peak(work.precision).0 * stack.efficiency.of(kind).0;
+        let general = Units { rate, tensor: false };
         let simple = self.fastest_tile(work, product, matrices, &general, library);
         let Some(peak) = self.tensor_peak(work) else { return simple };
         let share = match (convolves, product.role) {
@@ -157,12 +159,6 @@ impl Gpu {
         let sums = constants.fp16_tensor_rate_fp32_sums.as_ref().filter(|_| work.precision == Precision::Fp16);
         let peak = sums.map_or_else(|| constants.tensor_peak(work.precision), |rate| Some(constants.peak(rate)));
         peak.map(|peak| peak.0)
-    }
-
-    /// Operations per second of products' loops on general units.
-    fn general_rate(&self, work: &Work, stack: &StackOnGpu) -> f64 {
-        let kind = if work.kind == OperatorKind::Gemm { OperatorKind::Gemm } else { OperatorKind::Convolution };
-        self.constants.general_peak(work.precision).0 * stack.efficiency.of(kind).0
     }
 
     /// The fastest tile, each with its sum whole or split so that the units are full.

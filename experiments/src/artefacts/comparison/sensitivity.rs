@@ -62,7 +62,7 @@ fn importance(trained: &Trained) -> Result<Vec<f64>> {
     let mut lesson = Lesson {
         program: &trained.program,
         state: trained.state.clone(),
-        meter: Meter::new(),
+        meter: Meter::default(),
         seed: trained.seed,
         update: trained.updates(),
         importance: Vec::new(),

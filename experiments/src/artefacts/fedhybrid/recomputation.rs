@@ -111,7 +111,8 @@ pub(super) fn figure5(context: &Context<'_>, phone: &'static str) -> Result<Outc
             let case = (model, name, batch, row.as_str());
             records.row((case, budgets, times, record.micro_batches.len() as u64, overheads))?;
         }
-        outcome.number_or(format!("fedhybrid/{row}"), last.map(|record| line.overhead(&record)));
+        let overhead = last.map(|record| line.overhead(&record));
+        outcome.answer(format!("fedhybrid/{row}"), overhead.map_or_else(Answer::NotModelled, Answer::Number));
     }
     outcome.nulls_of(&context.rows, |row| null(context.reference, row));
     show(context, records, outcome)

@@ -83,17 +83,13 @@ pub(super) fn from_starts(context: &Context<'_>, scenario: &Scenario) -> Result<
     loop {
         let more: Vec<PhoneReport> = (reports.len() as u64..wanted).into_par_iter().map(from).collect::<Result<_>>()?;
         reports.extend(more);
-        if wanted >= STARTS || error_of_mean(&reports) <= ENOUGH {
+        let times = reports.iter().map(|report| report.run.time.seconds());
+        let error_of_mean = times.clone().std_dev() / times.mean() / (reports.len() as f64).sqrt();
+        if wanted >= STARTS || error_of_mean <= ENOUGH {
             return Ok(reports);
         }
         wanted *= 2;
     }
-}
-
-/// The relative standard error of the mean time of `reports`.
-fn error_of_mean(reports: &[PhoneReport]) -> f64 {
-    let times = reports.iter().map(|report| report.run.time.seconds());
-    times.clone().std_dev() / times.clone().mean() / (reports.len() as f64).sqrt()
 }
 
 /// The system that the reading declares.

@@ -1,6 +1,6 @@
 //! Figure 12: memory over one iteration while the budget falls.
 
-use haversack_training::{Observe, SpanKind, Timeline};
+use haversack_training::{Observe, SpanKind};
 use haversack_workloads::Role;
 
 use super::setting::{RESNET, S10, scenario};
@@ -35,7 +35,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     let after_second = with_another_wall(percents[1], share(FIRST_WALLS[1]))?;
     // The third wall rises once the last part has begun.
     let last = after_second.micro_batches.last().copied().unwrap_or(0);
-    let parts = after_second.timeline.as_ref().map(|timeline| starts_of(timeline, last)).unwrap_or_default();
+    let spans = after_second.timeline.iter().flat_map(|timeline| &timeline.spans);
+    let parts = spans.rev().take_while(|span| span.micro_batch == last).last().map_or(Nanos::ZERO, |span| span.start);
     let third = with_another_wall(percents[2], parts)?;
 
     let mut outcome = Outcome::of("time_s,memory_mb,budget_mb,micro_batch,recomputed");
@@ -56,12 +57,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<Outcome> {
     );
     draw(&mut outcome, &third)?;
     Ok(outcome)
-}
-
-/// The start of the last part with `samples` samples.
-fn starts_of(timeline: &Timeline, samples: u64) -> Nanos {
-    let last = timeline.spans.iter().rposition(|span| span.micro_batch != samples);
-    last.and_then(|before| timeline.spans.get(before + 1)).map_or(Nanos::ZERO, |span| span.start)
 }
 
 fn draw(outcome: &mut Outcome, record: &Record) -> Result<()> {

@@ -112,7 +112,7 @@ impl StandIn {
             let expected = "0 of what is trained in integers, whose updates are whole codes";
             return Err(LearningError::Setting { field, value: value.to_string(), expected });
         }
-        let meter = Meter::new();
+        let meter = Meter::default();
         let mut state = self.state(weights, &meter)?;
         let mut order: Vec<usize> = (0..samples.len).collect();
         let mut stream = Stream::new(seed, &format!("client {client}"), &format!("order in round {round}"));

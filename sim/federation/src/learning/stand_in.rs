@@ -162,7 +162,7 @@ impl StandIn {
 
     /// The weights of a state.
     pub(super) fn flat(&self, state: &State) -> Vec<f32> {
-        let (mut flat, meter) = (vec![0.0; self.len()], Meter::new());
+        let (mut flat, meter) = (vec![0.0; self.len()], Meter::default());
         for weight in &self.weights {
             if let Some(values) = self.program.weight(&self.graph, state, weight.storage, &meter) {
                 flat[weight.range()].copy_from_slice(&values);
@@ -212,7 +212,7 @@ impl StandIn {
     /// # Errors
     /// Another number of weights, or samples that do not suit the network.
     pub fn score(&self, weights: &[f32], batch: &MiniBatch) -> Result<Score> {
-        let meter = Meter::new();
+        let meter = Meter::default();
         let mut state = self.state(weights, &meter)?;
         let whole = Pass::whole(batch.len, 0, 0, Rule::default());
         let (mut loss, mut correct, mut rows) = (0.0, 0, 0);

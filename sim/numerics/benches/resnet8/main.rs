@@ -41,7 +41,7 @@ fn flops(layer: &Layer) -> ItemsCount {
 
 #[divan::bench(args = LAYERS)]
 fn convolution_forward(bencher: Bencher, of: (usize, usize, usize, u64, u64)) {
-    let meter = Meter::new();
+    let meter = Meter::default();
     let layer = layer(&meter, of);
     let (x, mut y) = (values(&meter, layer.convolution.input_len(), 1.0), meter.zeros(layer.convolution.output_len()));
     bencher
@@ -51,7 +51,7 @@ fn convolution_forward(bencher: Bencher, of: (usize, usize, usize, u64, u64)) {
 
 #[divan::bench(args = LAYERS)]
 fn convolution_input_gradient(bencher: Bencher, of: (usize, usize, usize, u64, u64)) {
-    let meter = Meter::new();
+    let meter = Meter::default();
     let layer = layer(&meter, of);
     let (dy, mut dx) =
         (values(&meter, layer.convolution.output_len(), 1.0), meter.zeros(layer.convolution.input_len()));
@@ -62,7 +62,7 @@ fn convolution_input_gradient(bencher: Bencher, of: (usize, usize, usize, u64, u
 
 #[divan::bench(args = LAYERS)]
 fn convolution_weight_gradient(bencher: Bencher, of: (usize, usize, usize, u64, u64)) {
-    let meter = Meter::new();
+    let meter = Meter::default();
     let layer = layer(&meter, of);
     let dy = values(&meter, layer.convolution.output_len(), 1.0);
     let (x, mut dw) = (values(&meter, layer.convolution.input_len(), 1.0), meter.zeros(layer.weight.len()));
@@ -73,7 +73,7 @@ fn convolution_weight_gradient(bencher: Bencher, of: (usize, usize, usize, u64, 
 
 #[divan::bench]
 fn batch_norm_forward(bencher: Bencher) {
-    let meter = Meter::new();
+    let meter = Meter::default();
     let layer = layer(&meter, LAYERS[1]);
     let (x, ones) = (values(&meter, layer.convolution.output_len(), 1.0), [1.0; 16]);
     let ([mut mean, mut inverse], mut y) = ([[0.0; 16]; 2], meter.zeros(x.len()));
@@ -85,7 +85,7 @@ fn batch_norm_forward(bencher: Bencher) {
 
 #[divan::bench]
 fn batch_norm_backward(bencher: Bencher) {
-    let meter = Meter::new();
+    let meter = Meter::default();
     let layer = layer(&meter, LAYERS[1]);
     let [x, dy] = [1.0, 2.0].map(|scale| values(&meter, layer.convolution.output_len(), scale));
     let (ones, [mut dw, mut db], mut dx) = ([1.0; 16], [[0.0; 16]; 2], meter.zeros(x.len()));
@@ -97,7 +97,7 @@ fn batch_norm_backward(bencher: Bencher) {
 
 #[divan::bench]
 fn relu_in_place(bencher: Bencher) {
-    let meter = Meter::new();
+    let meter = Meter::default();
     let mut x = values(&meter, BATCH * 16 * 32 * 32, 1.0);
     bencher.counter(ItemsCount::new(x.len())).bench_local(|| unary::forward(Unary::Relu, black_box(&mut x)));
 }

@@ -148,7 +148,7 @@ pub(crate) struct ResNet8 {
 
 impl ResNet8 {
     pub(crate) fn new(batch: usize) -> Self {
-        let meter = Meter::new();
+        let meter = Meter::default();
         let mut input = [batch, 16, 32, 32];
         let block = |(filters, stride): (usize, u64)| {
             let first = Layer::new(&meter, input, filters, 3, stride);

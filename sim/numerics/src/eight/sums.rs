@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn convolutions_and_their_gradients_agree_with_a_loop_in_64_bits() {
-        let meter = Meter::new();
+        let meter = Meter::default();
         let window = |kernel, stride, padding| Window { kernel, stride, padding, dilation: [1, 1] };
         for (input, filters, window, groups) in [
             ([3, 3, 9, 7], 4, Window::square(3, 1, 1), 1),
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn linear_layers_are_convolutions_of_one_position() {
-        let (of, meter) = (Linear { rows: 70, inputs: 9, outputs: 5 }, Meter::new());
+        let (of, meter) = (Linear { rows: 70, inputs: 9, outputs: 5 }, Meter::default());
         let as_convolution = Convolution::new([70, 9, 1, 1], 5, Window::square(1, 1, 0), 1).unwrap();
         let (x, w, dy) = (codes(70 * 9, 1), codes(5 * 9, 2), codes(70 * 5, 3));
         let [mut y, mut dx, mut dw] = [dy.len(), x.len(), w.len()].map(|len| vec![7; len]);

@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn codes_end_at_127() {
-        let held = Eight { codes: Meter::new().copy(&[8_i8, -5, 127, -127]), step: 0.5 };
+        let held = Eight { codes: Meter::default().copy(&[8_i8, -5, 127, -127]), step: 0.5 };
         assert_eq!(*without(held, &[1, -1, -1, 1]).codes, [7, -4, 127, -127]);
     }
 }

@@ -43,7 +43,7 @@ impl Case {
 
     /// Output, and the gradients of input, weight and bias.
     fn computed(self) -> [Vec<f32>; 4] {
-        let (sizes, [x, w, b, dy], meter) = (self.sizes(), self.operands(), Meter::new());
+        let (sizes, [x, w, b, dy], meter) = (self.sizes(), self.operands(), Meter::default());
         let [mut y, mut dx] = [dy.clone(), x.clone()];
         let [mut dw, mut db] = [vec![0.0; w.len()], vec![0.0; b.len()]];
         sizes.forward(&x, &w, Some(&b), &meter, &mut y).unwrap();
@@ -93,7 +93,7 @@ fn an_edge_detector_by_hand() {
     // Rows 1 2 3 and 4 5 6 under the kernel (−1 1), padded by one column: 1 1 1 −3 and 4 1 1 −6, plus the bias of 10.
     let sizes = Convolution::new([1, 1, 2, 3], 1, window([1, 2], [1, 1], [0, 1]), 1).unwrap();
     let mut y = [0.0; 8];
-    sizes.forward(&[1., 2., 3., 4., 5., 6.], &[-1., 1.], Some(&[10.]), &Meter::new(), &mut y).unwrap();
+    sizes.forward(&[1., 2., 3., 4., 5., 6.], &[-1., 1.], Some(&[10.]), &Meter::default(), &mut y).unwrap();
     assert_eq!(y, [11., 11., 11., 7., 14., 11., 11., 4.]);
 }
 
@@ -108,7 +108,7 @@ fn gradients_agree_with_differences() {
         let (sizes, [x, w, b, dy], [_, dx, dw, db]) = (case.sizes(), case.operands(), case.computed());
         let of = |x: &[f32], w: &[f32], b: &[f32]| {
             let mut y = vec![0.0; dy.len()];
-            sizes.forward(x, w, Some(b), &Meter::new(), &mut y).unwrap();
+            sizes.forward(x, w, Some(b), &Meter::default(), &mut y).unwrap();
             loss(&y, &dy)
         };
         assert_gradient("dx", &x, &dx, |x| of(x, &w, &b));
@@ -122,7 +122,7 @@ fn gradients_of_weights_are_added() {
     let case = CASES[0];
     let (sizes, [x, _, _, dy], [_, _, dw, db]) = (case.sizes(), case.operands(), case.computed());
     let [mut twice, mut bias] = [dw.clone(), db.clone()];
-    sizes.weight_gradient(&x, &dy, &Meter::new(), &mut twice, Some(&mut bias)).unwrap();
+    sizes.weight_gradient(&x, &dy, &Meter::default(), &mut twice, Some(&mut bias)).unwrap();
     assert_eq!(twice, dw.iter().map(|w| w + w).collect::<Vec<_>>());
     assert_eq!(bias, db.iter().map(|b| b + b).collect::<Vec<_>>());
 }
@@ -143,7 +143,7 @@ fn what_does_not_fit_is_an_error() {
     let groups = error([1, 3, 4, 4], 8, Window::square(3, 1, 0), 2);
     assert_eq!(groups, "3 channels and 8 filters do not split into 2 groups");
     let sizes = CASES[0].sizes();
-    let short = sizes.forward(&[0.0; 3], &[], None, &Meter::new(), &mut []).unwrap_err().to_string();
+    let short = sizes.forward(&[0.0; 3], &[], None, &Meter::default(), &mut []).unwrap_err().to_string();
     assert_eq!(short, "the input of a convolution has 3 elements; expected 567");
 }
 

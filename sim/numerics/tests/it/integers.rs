@@ -167,7 +167,7 @@ fn step_by_hand(weights: &[Codes; 4], samples: &[f64], labels: &[i64]) -> (f64, 
 fn three_steps_of_a_small_network_are_those_by_hand() {
     let network = network();
     let rewritten = rewritten(&network);
-    let (graph, meter) = (rewritten.graph.clone(), Meter::new());
+    let (graph, meter) = (rewritten.graph.clone(), Meter::default());
     let program = Program::of_integers(&network, rewritten).unwrap();
     let mut state = program.initial_state(&graph, 1, &meter).unwrap();
     let batch = batch(16, 3, SAMPLES);
@@ -201,7 +201,7 @@ fn threads_change_no_code() {
     let graph = rewritten.graph.clone();
     let program = Program::of_integers(&network, rewritten).unwrap();
     assert_same_on_any_threads(|| {
-        let meter = Meter::new();
+        let meter = Meter::default();
         let mut state = program.initial_state(&graph, 1, &meter).unwrap();
         for update in 0..2 {
             Plain {
@@ -246,7 +246,7 @@ fn niti_learns_on_any_number_of_threads() {
         let program = Program::of_integers(&network, rewritten).unwrap();
         let rule = Rule { optimiser, rate, decay: 0.0 };
         let losses = || -> Vec<f32> {
-            let meter = Meter::new();
+            let meter = Meter::default();
             let mut state = program.initial_state(&graph, 1, &meter).unwrap();
             let step = |update| {
                 let pass = Pass { rule, ..pass(12, update) };
@@ -266,7 +266,7 @@ fn niti_learns_on_any_number_of_threads() {
 
 /// Calls `f` with the state of the normalised network after three steps.
 pub(crate) fn trained(f: impl FnOnce(&State)) {
-    let (network, meter) = (normalised(), Meter::new());
+    let (network, meter) = (normalised(), Meter::default());
     let rewritten = rewritten(&network);
     let graph = rewritten.graph.clone();
     let program = Program::of_integers(&network, rewritten).unwrap();

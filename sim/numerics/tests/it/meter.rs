@@ -4,7 +4,7 @@ use haversack_numerics::Meter;
 
 #[test]
 fn live_and_peak_bytes_are_counted() {
-    let meter = Meter::new();
+    let meter = Meter::default();
     let floats = meter.zeros(10);
     let integers = meter.integers(3);
     // 10 · 4 + 3 · 8.
@@ -21,7 +21,7 @@ fn live_and_peak_bytes_are_counted() {
 
 #[test]
 fn blocks_come_back_and_zeros_are_zeros() {
-    let meter = Meter::new();
+    let meter = Meter::default();
     let mut first = meter.floats(1000);
     first.fill(3.0);
     let place = first.as_ptr();

@@ -58,7 +58,7 @@ fn scaled(by: f32, len: usize, k: usize) -> Vec<f32> {
 #[test]
 fn convolutions() {
     let check = |name: &str, input, filters, window, groups| {
-        let (case, meter) = (Case::named(name), Meter::new());
+        let (case, meter) = (Case::named(name), Meter::default());
         let sizes = Convolution::new(input, filters, window, groups).unwrap();
         let (x, w, b) = (values(sizes.input_len(), 1), values(sizes.weight_len(), 2), values(filters, 3));
         let dy = values(sizes.output_len(), 9);

@@ -69,7 +69,7 @@ fn three_steps_are_pytorchs() {
         let network = network(id, fixture);
         let graph = differentiate(&network, EagerRules::default()).unwrap();
         let program = Program::new(&network, &graph).unwrap();
-        let meter = Meter::new();
+        let meter = Meter::default();
         let mut state = state(&program, &graph, &meter);
         let before = values_by_name(&network, &state);
         let batch = batch(fixture, &graph, samples);
@@ -108,7 +108,7 @@ fn three_steps_are_pytorchs() {
 pub(crate) fn trained(mut f: impl FnMut(&State, Loss)) {
     let all: Value = serde_json::from_str(FIXTURE).unwrap();
     for (id, fixture) in all["networks"].as_object().unwrap() {
-        let (network, meter, samples) = (network(id, fixture), Meter::new(), 4);
+        let (network, meter, samples) = (network(id, fixture), Meter::default(), 4);
         let optimiser = Optimiser::Adam;
         let graph = differentiate(&network, EagerRules { optimiser, ..EagerRules::default() }).unwrap();
         let program = Program::new(&network, &graph).unwrap();

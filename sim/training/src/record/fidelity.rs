@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::machine::packing::BOUND;
 
 /// A run's gradients in one word; the worst class that applies to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "kebab-case")]
+#[strum(serialize_all = "kebab-case")]
 pub enum FidelityClass {
     /// The mini-batch's own.
     #[default]
@@ -27,14 +28,8 @@ pub enum FidelityClass {
 
 impl FidelityClass {
     /// Its word in results.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::BatchStatistics => "batch-statistics",
-            Self::Stored => "stored",
-            Self::Integer => "integer",
-            Self::WeightsSkipped => "weights-skipped",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 }
 

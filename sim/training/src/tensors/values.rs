@@ -82,7 +82,7 @@ impl<'g> Values<'g> {
             program,
             coding: Coding::new(program, quantised, rounding, meter.clone())?,
             meter,
-            on_flash: Meter::new(),
+            on_flash: Meter::default(),
             slots,
             before_part: Vec::new(),
             is_first_part: true,

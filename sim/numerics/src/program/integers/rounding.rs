@@ -164,7 +164,7 @@ mod tests {
     proptest! {
         #[test]
         fn codes_are_within_half_a_step_of_their_values(values in prop::collection::vec(-1e6_f32..1e6, 1..50)) {
-            let meter = Meter::new();
+            let meter = Meter::default();
             let held = |values: &[f32], finest| match encode(values, finest, &meter) {
                 Contents::Eight(held) => held,
                 other => panic!("{other:?} is not in eight bits"),

@@ -87,7 +87,7 @@ impl Classroom {
 
     /// The same with the final state.
     pub(crate) fn plain_to(&self, updates: u64) -> (Vec<f64>, State) {
-        let meter = Meter::new();
+        let meter = Meter::default();
         let mut state = self.state(&meter);
         let (samples, batch) = (self.batch as usize, self.batch as usize);
         let loss = |update| {
@@ -104,7 +104,7 @@ impl Classroom {
 
     /// The losses of `updates` updates in a plain loop whose backward reads values restored from a store.
     pub(crate) fn plain_from(&self, store: &GivesBack, updates: u64) -> Vec<f64> {
-        let meter = Meter::new();
+        let meter = Meter::default();
         let mut state = self.state(&meter);
         let (samples, batch) = (self.batch as usize, self.batch as usize);
         let loss = |update| {
@@ -127,7 +127,7 @@ impl Classroom {
 
     /// The state after `updates` updates by the executor.
     pub(crate) fn train_to(&self, machine: &Machine, job: &Job<'_>, policy: &mut dyn Policy, updates: u64) -> State {
-        self.run(machine, job, policy, updates, &Meter::new(), |_| {}).unwrap().1
+        self.run(machine, job, policy, updates, &Meter::default(), |_| {}).unwrap().1
     }
 
     /// The losses of `updates` updates by the executor, and its last record.
@@ -149,7 +149,7 @@ impl Classroom {
         policy: &mut dyn Policy,
         updates: u64,
     ) -> Result<(Vec<f64>, Record, u64), RunError> {
-        let (mut losses, meter) = (Vec::new(), Meter::new());
+        let (mut losses, meter) = (Vec::new(), Meter::default());
         let seen = |record: &Record| losses.extend(record.loss.map(|loss| loss.mean));
         let (record, _) = self.run(machine, job, policy, updates, &meter, seen)?;
         Ok((losses, record, meter.peak()))
@@ -164,7 +164,7 @@ impl Classroom {
         updates: u64,
         seen: impl FnMut(&Record),
     ) -> Result<Record, RunError> {
-        self.run(machine, job, policy, updates, &Meter::new(), seen).map(|(record, _)| record)
+        self.run(machine, job, policy, updates, &Meter::default(), seen).map(|(record, _)| record)
     }
 
     fn run(
