@@ -38,7 +38,7 @@ use learner::Known;
 pub(crate) use rounds::{Held, held, planning};
 use span::Span;
 pub(crate) use specification::{Phones, Specification};
-use tables::{NAMES, ROUNDS, Tables};
+use tables::{CLIENTS, Clients, NAMES, ROUNDS, Tables, clients, led, read};
 
 /// The log of learned rounds, which is kept in the folder.
 const LOG: &str = "checkpoint";
@@ -88,7 +88,8 @@ fn hold_all(options: &FederateOptions, span: &Span) -> Result<String> {
     // Equal for all shards, whose logs are merged.
     let of = span.federations.iter().map(|asked| Value::Object(asked.record()).to_string()).collect();
     let whose = Whose { owner: identity.owner(), of };
-    let federations = Federations { span, runs, identity, cache: Cache::new() };
+    let (cache, clients) = (Cache::new(), Clients::of(&options.work.out));
+    let federations = Federations { span, runs, identity, cache, clients };
     Ok(work_on(&federations, &whose, &options.work, options.to_go_on())?.unwrap_or_default())
 }
 
@@ -98,6 +99,7 @@ struct Federations<'a> {
     runs: Range<u64>,
     identity: Identity,
     cache: Cache,
+    clients: Clients,
 }
 
 impl Job for Federations<'_> {
@@ -132,8 +134,12 @@ impl Job for Federations<'_> {
 
     /// Simulates the rounds of one federation.
     fn run(&self, part: u64, steps: &Steps<'_>) -> Result<Tables> {
-        let (asked, cache) = (&self.span.federations[part as usize], &self.cache);
-        Tables::of(&held(asked, Some(steps), cache)?, asked, self.span, part as usize)
+        let (asked, run) = (&self.span.federations[part as usize], part as usize);
+        let write = &mut |rows: &[_], kinds: &[_]| {
+            self.clients.push(&led(clients(rows, kinds, &asked.setting.memory)?, self.span, run)?)
+        };
+        let held = held(asked, Some(steps), &self.cache, write)?;
+        Tables::of(&held, self.span, run)
     }
 
     fn finish(&self, folder: OutputFolder, log: &Log, outs: Vec<Tables>) -> Result<String> {
@@ -149,18 +155,19 @@ impl Job for Federations<'_> {
             note(&"no phone has completed a round: see the outcomes in clients.parquet");
         }
         log.tidy()?;
+        self.clients.finish()?;
         finish(&folder, self.identity.record(), tables, !log.is_empty())
     }
 }
 
 /// The page of the run.
 const PAGE: &str = "index.html";
-const FILES: &[&str] = &[NAMES[0], NAMES[1], NAMES[2], NAMES[3], LOG, PAGE, "federation*"];
+const FILES: &[&str] = &[NAMES[0], CLIENTS, NAMES[1], NAMES[2], LOG, PAGE, "federation*"];
 
 /// Writes the tables, the figure, the page and the record; returns the results as text.
 fn finish(folder: &OutputFolder, record: Map<String, Value>, mut tables: Tables, has_learned: bool) -> Result<String> {
     tables.write(folder)?;
-    let mut outputs: Vec<String> = NAMES.map(str::to_owned).to_vec();
+    let mut outputs: Vec<String> = FILES[..4].iter().map(|name| (*name).to_owned()).collect();
     page::figure(&record, &tables).render()?.write(&folder.path(page::FIGURE))?;
     outputs.extend(["svg", "png"].map(|ending| format!("{}.{ending}", page::FIGURE)));
     outputs.extend(has_learned.then(|| LOG.to_owned()));
@@ -198,6 +205,9 @@ pub(crate) fn merge(options: &MergeOptions) -> Result<()> {
     let tables =
         whole.ok_or_else(|| CommandError::input("there is nothing to merge; expected the folders of all shards"))?;
     let folder = OutputFolder::claim(&options.out, &identity.owner(), options.overwrite, FILES)?;
+    let clients = Clients::of(&options.out);
+    parts.iter().try_for_each(|part| clients.push(&read(part.folder, CLIENTS)?))?;
+    clients.finish()?;
     let logs: Vec<PathBuf> = parts.iter().map(|part| part.folder.join(LOG)).filter(|log| log.is_file()).collect();
     Log::join(&logs, &folder.path(LOG))?;
     print(&finish(&folder, identity.record(), tables, !logs.is_empty())?)

@@ -1,6 +1,6 @@
 //! The rounds of a federation, from its specification.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use haversack_federation::availability::Availability;
 use haversack_federation::federation::{Federation, Learn, TimingOnly};
@@ -29,23 +29,26 @@ pub(crate) struct Held {
     pub(crate) contributed: u32,
     /// See above.
     pub(crate) reached: f64,
-    /// The kinds of their devices.
-    pub(crate) kinds: Vec<DeviceKind>,
     /// One row per round.
     pub(crate) rounds: Vec<RoundRow>,
-    /// One row per phone and round.
-    pub(crate) clients: Vec<ClientRow>,
     /// One row per phone left out.
     pub(crate) exclusions: Vec<ExclusionRow>,
     /// One row per memory class.
     pub(crate) classes: Vec<ClassRow>,
 }
 
-/// Simulates all rounds of `asked`; `cache` keeps values that other federations share.
+/// Phones of rounds that are written together: a row group of their table.
+pub(super) const GROUP: usize = 1 << 16;
+
+/// Takes rows of phones and rounds, in their order, and the kinds of devices that they name by number.
+pub(super) type Write<'w> = &'w mut dyn FnMut(&[ClientRow], &[DeviceKind]) -> Result<()>;
+
+/// Simulates all rounds of `asked`, and gives their phones to `write`, at most about a [`GROUP`] at once; `cache` keeps
+/// values that other federations share.
 ///
 /// # Errors
 /// As [`hold`], and a network, policy, data or traces that cannot be loaded.
-pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cache) -> Result<Held> {
+pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cache, write: Write<'_>) -> Result<Held> {
     let phones = Phones::draw(asked)?.dealt(asked, cache)?;
     let widths = of_each_width(asked);
     // A network that no phone can train is found before phones are watched for half a minute.
@@ -59,13 +62,8 @@ pub(crate) fn held(asked: &Specification, steps: Option<&Steps<'_>>, cache: &Cac
     }
     let mut learner = Learner::of(asked, &phones, &work, steps, cache)?;
     steps.map_or(Ok(()), Steps::begin)?;
-    let held = hold(asked, &phones, &work, learner.as_mut(), &mut || steps.into_iter().for_each(Steps::step))?;
-    let all = phones.population.phones();
-    let contributors: BTreeSet<u32> =
-        held.clients.iter().filter(|row| row.outcome == Outcome::Completed).map(|row| row.client).collect();
-    let samples = |of: &mut dyn Iterator<Item = &Phone>| of.map(|phone| f64::from(phone.samples)).sum::<f64>();
-    let reached = samples(&mut contributors.iter().map(|&phone| &all[phone as usize])) / samples(&mut all.iter());
-    Ok(Held { eligible, contributed: contributors.len() as u32, reached, kinds: phones.kinds, ..held })
+    let held = hold(asked, &phones, &work, learner.as_mut(), steps, write)?;
+    Ok(Held { eligible, ..held })
 }
 
 /// Warns that a selector has no choice if fewer than twice the cohort can take part.
@@ -87,7 +85,7 @@ pub(crate) fn planning(asked: &Specification, cache: &Cache) -> Result<Planning>
     Ok(Costs::new(asked, &phones, &budgets, cache)?.planning())
 }
 
-/// Simulates the rounds, until the target accuracy is reached; calls `after` after each.
+/// Simulates the rounds, until the target accuracy is reached.
 ///
 /// # Errors
 /// A NaN loss; Ctrl-C. Rounds learned until then are kept.
@@ -96,9 +94,10 @@ fn hold(
     phones: &Phones,
     work: &dyn Work,
     mut learner: Option<&mut Learner<'_>>,
-    after: &mut dyn FnMut(),
+    steps: Option<&Steps<'_>>,
+    write: Write<'_>,
 ) -> Result<Held> {
-    let Phones { population, .. } = phones;
+    let Phones { population, kinds } = phones;
     let sessions = asked.setting.sessions.clone();
     let by_sessions = Availability::new(asked.seed, population.phones().len(), sessions.ready, sessions.between);
     let availability = match asked.ready {
@@ -108,6 +107,7 @@ fn hold(
     let mut federation =
         Federation::new(asked.seed, asked.rules, population, availability, work).map_err(CommandError::input)?;
     let mut held = Held { phones: asked.phones, ..Held::default() };
+    let (mut classes, mut clients) = (Classes::of(population.phones(), &asked.setting.memory), Vec::new());
     let mut timing = TimingOnly;
     for _ in 0..asked.rounds {
         if interrupt::came() {
@@ -122,9 +122,13 @@ fn hold(
         let end = round.row.start_s + round.row.duration_s;
         let reached = reached(asked, round.row.accuracy) || asked.horizon_s.is_some_and(|horizon| end >= horizon);
         held.rounds.push(round.row);
-        held.clients.extend(round.clients);
+        round.clients.iter().for_each(|client| classes.count(client));
+        clients.extend(round.clients);
+        if clients.len() >= GROUP {
+            write(&std::mem::take(&mut clients), kinds)?;
+        }
         held.exclusions.extend(round.exclusions);
-        after();
+        steps.into_iter().for_each(Steps::step);
         if reached {
             break;
         }
@@ -133,8 +137,8 @@ fn hold(
         learner.say_diverged();
         learner.keep()?;
     }
-    held.classes = classes_of(population.phones(), &asked.setting.memory, &held.clients, &held.exclusions);
-    Ok(held)
+    write(&clients, kinds)?;
+    Ok(classes.into_held(held))
 }
 
 /// Whether the target accuracy is reached.
@@ -170,27 +174,28 @@ pub(crate) struct ClassRow {
     pub(crate) budget_bytes: Option<u64>,
 }
 
-/// One row per class, in the order of `classes`.
-fn classes_of(
-    phones: &[Phone],
-    classes: &[MemoryClass],
-    clients: &[ClientRow],
-    exclusions: &[ExclusionRow],
-) -> Vec<ClassRow> {
-    let row = |class: &MemoryClass| ClassRow { size_gb: class.size_gb, ..ClassRow::default() };
-    let mut rows: Vec<ClassRow> = classes.iter().map(row).collect();
-    let mut budgets: Vec<Vec<u64>> = vec![Vec::new(); rows.len()];
-    phones.iter().for_each(|phone| rows[usize::from(phone.memory)].phones += 1);
-    for ExclusionRow { client, why, .. } in exclusions {
-        let row = &mut rows[usize::from(phones[*client as usize].memory)];
-        *match why {
-            Why::NoPlan => &mut row.without_plan,
-            Why::NoSamples => &mut row.without_samples,
-            Why::NoTrace => &mut row.without_trace,
-        } += 1;
+/// Counts the phones of rounds by memory class.
+struct Classes<'p> {
+    phones: &'p [Phone],
+    rows: Vec<ClassRow>,
+    /// How often each budget came, by class.
+    budgets: Vec<BTreeMap<u64, u64>>,
+    /// Phones with an aggregated update.
+    contributors: BTreeSet<u32>,
+}
+
+impl<'p> Classes<'p> {
+    /// Before the first round: the `phones` of each of `classes`.
+    fn of(phones: &'p [Phone], classes: &[MemoryClass]) -> Self {
+        let row = |class: &MemoryClass| ClassRow { size_gb: class.size_gb, ..ClassRow::default() };
+        let mut rows: Vec<ClassRow> = classes.iter().map(row).collect();
+        phones.iter().for_each(|phone| rows[usize::from(phone.memory)].phones += 1);
+        Self { phones, budgets: vec![BTreeMap::new(); rows.len()], rows, contributors: BTreeSet::new() }
     }
-    for client in clients {
-        let row = &mut rows[usize::from(client.memory_class)];
+
+    fn count(&mut self, client: &ClientRow) {
+        let class = usize::from(client.memory_class);
+        let row = &mut self.rows[class];
         *match client.outcome {
             Outcome::Completed => &mut row.completed,
             Outcome::Dropped => &mut row.dropped,
@@ -198,13 +203,34 @@ fn classes_of(
             Outcome::TimedOut => &mut row.timed_out,
         } += 1;
         row.energy_j += client.energy_j;
-        budgets[usize::from(client.memory_class)].push(client.budget_bytes);
+        *self.budgets[class].entry(client.budget_bytes).or_default() += 1;
+        if client.outcome == Outcome::Completed {
+            self.contributors.insert(client.client);
+        }
     }
-    for (row, mut budgets) in rows.iter_mut().zip(budgets) {
-        budgets.sort_unstable();
-        row.budget_bytes = budgets.get(budgets.len() / 2).copied();
+
+    /// `held`, with the rows of all classes and what was reached.
+    fn into_held(mut self, held: Held) -> Held {
+        for ExclusionRow { client, why, .. } in &held.exclusions {
+            let row = &mut self.rows[usize::from(self.phones[*client as usize].memory)];
+            *match why {
+                Why::NoPlan => &mut row.without_plan,
+                Why::NoSamples => &mut row.without_samples,
+                Why::NoTrace => &mut row.without_trace,
+            } += 1;
+        }
+        for (row, budgets) in self.rows.iter_mut().zip(&self.budgets) {
+            let (half, mut seen) = (budgets.values().sum::<u64>() / 2, 0);
+            row.budget_bytes = budgets.iter().find_map(|(bytes, times)| {
+                seen += times;
+                (seen > half).then_some(*bytes)
+            });
+        }
+        let samples = |of: &mut dyn Iterator<Item = &Phone>| of.map(|phone| f64::from(phone.samples)).sum::<f64>();
+        let reached = samples(&mut self.contributors.iter().map(|&phone| &self.phones[phone as usize]))
+            / samples(&mut self.phones.iter());
+        Held { contributed: self.contributors.len() as u32, reached, classes: self.rows, ..held }
     }
-    rows
 }
 
 #[cfg(test)]
@@ -236,7 +262,9 @@ mod tests {
         ];
         let left_out = |client, why| ExclusionRow { round: 1, client, why, reason: String::new() };
         let left_out = [left_out(0, Why::NoPlan), left_out(2, Why::NoSamples), left_out(3, Why::NoTrace)];
-        let found = classes_of(&phones, &[class(4.0), class(8.0)], &clients, &left_out);
+        let mut classes = Classes::of(&phones, &[class(4.0), class(8.0)]);
+        clients.iter().for_each(|client| classes.count(client));
+        let found = classes.into_held(Held { exclusions: left_out.to_vec(), ..Held::default() });
         let small = ClassRow { size_gb: 4.0, phones: 2, without_plan: 1, without_trace: 1, ..ClassRow::default() };
         let large = ClassRow {
             size_gb: 8.0,
@@ -249,6 +277,7 @@ mod tests {
             budget_bytes: Some(20),
             ..ClassRow::default()
         };
-        assert_eq!(found, [small, large]);
+        assert_eq!(found.classes, [small, large]);
+        assert_eq!((found.contributed, found.reached), (1, 1.0 / 3.0));
     }
 }

@@ -1,40 +1,86 @@
 //! The tables of a folder: those of one federation, or of several concatenated, each with its number and
 //! listed values in front.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use haversack_federation::population::{DeviceKind, MemoryClass};
 use haversack_federation::rows::{ClientRow, ExclusionRow, RoundRow};
-use haversack_reports::frame::{FrameError, read_parquet, write_parquet};
+use haversack_reports::frame::{FrameError, ParquetFile, read_parquet, write_parquet};
 use polars::prelude::{Column, DataFrame, DataType, PolarsError};
 
-use super::rounds::{ClassRow, Held};
+use super::rounds::{ClassRow, GROUP, Held};
 use super::span::Span;
-use super::specification::Specification;
 use crate::error::{CommandError, Result};
 use crate::rows::{Rows, column, with_fields};
 use crate::work::OutputFolder;
 
-/// The file names.
-pub(super) const NAMES: [&str; 4] = ["rounds.parquet", "clients.parquet", "exclusions.parquet", "classes.parquet"];
-
-/// The index of three of them.
+/// The file names of [`Tables`].
+pub(super) const NAMES: [&str; 3] = ["rounds.parquet", "exclusions.parquet", "classes.parquet"];
+/// Their indices.
 pub(super) const ROUNDS: usize = 0;
-pub(super) const EXCLUSIONS: usize = 2;
-pub(super) const CLASSES: usize = 3;
+pub(super) const EXCLUSIONS: usize = 1;
+pub(super) const CLASSES: usize = 2;
+/// The file name of [`Clients`].
+pub(super) const CLIENTS: &str = "clients.parquet";
 
-/// One row per round, per phone and round, per phone left out, and per memory class.
+/// One row per round, per phone left out, and per memory class.
 #[derive(Clone, Debug)]
-pub(super) struct Tables(pub(super) [DataFrame; 4]);
+pub(super) struct Tables(pub(super) [DataFrame; 3]);
+
+/// One row per phone and round, which reaches its file a [`GROUP`] at a time.
+pub(super) struct Clients {
+    path: PathBuf,
+    /// The file, and rows that are not in it yet.
+    file: Mutex<Option<(ParquetFile, DataFrame)>>,
+}
+
+impl Clients {
+    /// The table of the folder `out`, which is made with its first rows.
+    pub(super) fn of(out: &Path) -> Self {
+        Self { path: out.join(CLIENTS), file: Mutex::default() }
+    }
+
+    /// Appends rows.
+    ///
+    /// # Errors
+    /// Rows with other columns; a disc that is full.
+    pub(super) fn push(&self, frame: &DataFrame) -> Result<()> {
+        let mut begun = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let begin = || Ok::<_, FrameError>((ParquetFile::create(&self.path, frame.schema())?, frame.clear()));
+        let (mut file, mut waiting) = begun.take().map_or_else(begin, Ok)?;
+        waiting.vstack_mut(frame).map_err(FrameError::Encode)?;
+        while waiting.height() >= GROUP {
+            let (mut group, rest) = waiting.split_at(GROUP as i64);
+            group.rechunk_mut();
+            file.write(&group)?;
+            waiting = rest;
+        }
+        *begun = Some((file, waiting));
+        Ok(())
+    }
+
+    /// Completes the file.
+    pub(super) fn finish(&self) -> Result<()> {
+        let begun = self.file.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((mut file, mut rest)) = begun else { return Ok(()) };
+        rest.rechunk_mut();
+        file.write(&rest)?;
+        Ok(file.finish()?)
+    }
+}
+
+/// The table `name` of a folder.
+pub(super) fn read(folder: &Path, name: &str) -> Result<DataFrame> {
+    read_parquet(&folder.join(name)).map_err(CommandError::input)
+}
 
 impl Tables {
     /// The tables of federation number `run`, from zero.
-    pub(super) fn of(held: &Held, asked: &Specification, span: &Span, run: usize) -> Result<Self> {
-        let clients = clients(&held.clients, &held.kinds, &asked.setting.memory);
-        let spanned =
-            |frame: Result<DataFrame, FrameError>| if span.is_spanned() { led(&frame?, span, run) } else { frame };
-        let (rounds, exclusions) = (spanned(rounds(&held.rounds))?, spanned(exclusions(&held.exclusions))?);
-        Ok(Self([rounds, spanned(clients)?, exclusions, spanned(classes(&held.classes))?]))
+    pub(super) fn of(held: &Held, span: &Span, run: usize) -> Result<Self> {
+        let frames = [rounds(&held.rounds)?, exclusions(&held.exclusions)?, classes(&held.classes)?];
+        let [rounds, exclusions, classes] = frames.map(|frame| led(frame, span, run));
+        Ok(Self([rounds?, exclusions?, classes?]))
     }
 
     /// Appends the tables of a later federation.
@@ -50,9 +96,8 @@ impl Tables {
 
     /// Reads the tables of a folder.
     pub(super) fn read(folder: &Path) -> Result<Self> {
-        let read = |name: &str| read_parquet(&folder.join(name)).map_err(CommandError::input);
-        let [rounds, clients, exclusions, classes] = NAMES;
-        Ok(Self([read(rounds)?, read(clients)?, read(exclusions)?, read(classes)?]))
+        let [rounds, exclusions, classes] = NAMES.map(|name| read(folder, name));
+        Ok(Self([rounds?, exclusions?, classes?]))
     }
 
     /// Writes them.
@@ -81,7 +126,10 @@ impl Tables {
 }
 
 /// The table with the federation's number and listed values in front, as numbers if all values of a key are.
-fn led(frame: &DataFrame, span: &Span, run: usize) -> Result<DataFrame, FrameError> {
+pub(super) fn led(frame: DataFrame, span: &Span, run: usize) -> Result<DataFrame, FrameError> {
+    if !span.is_spanned() {
+        return Ok(frame);
+    }
     let height = frame.height();
     let mut columns: Vec<Column> = vec![column("run", vec![run as u32; height])];
     for (key, (name, value)) in span.keys.iter().zip(span.values(run)) {
@@ -109,7 +157,11 @@ fn rounds(rows: &[RoundRow]) -> Result<DataFrame, FrameError> {
 }
 
 /// One row per phone and round.
-fn clients(rows: &[ClientRow], devices: &[DeviceKind], memory: &[MemoryClass]) -> Result<DataFrame, FrameError> {
+pub(super) fn clients(
+    rows: &[ClientRow],
+    devices: &[DeviceKind],
+    memory: &[MemoryClass],
+) -> Result<DataFrame, FrameError> {
     let rows = with_fields!(Rows::of(rows); round, client)
         .with("device", |row| devices[usize::from(row.device)].id.as_str())
         .with("memory_class", |row| format!("{} GB", memory[usize::from(row.memory_class)].size_gb));
@@ -128,4 +180,39 @@ fn classes(rows: &[ClassRow]) -> Result<DataFrame, FrameError> {
     with_fields!(rows; phones, without_plan, without_samples, without_trace, completed, dropped, killed, timed_out, energy_j,
         budget_bytes)
     .frame()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn rows_have_the_same_bytes_in_whatever_pieces_they_come() {
+        // Pieces of the rows from 0 on, by their ends.
+        let written = |ends: &[u32]| {
+            let folder = tempfile::tempdir().unwrap();
+            let table = Clients::of(folder.path());
+            let mut all: Vec<u32> = Vec::new();
+            for end in ends {
+                let rows: Vec<u32> = (all.len() as u32..*end).collect();
+                table.push(&Rows::of(&rows).with("client", |row| *row).frame().unwrap()).unwrap();
+                // It has its name only when it is complete.
+                assert!(!folder.path().join(CLIENTS).exists());
+                all.extend(rows);
+            }
+            table.finish().unwrap();
+            let clients = read(folder.path(), CLIENTS).unwrap();
+            let clients: Vec<u32> = clients.column("client").unwrap().u32().unwrap().iter().flatten().collect();
+            assert_eq!(clients, all);
+            fs::read(folder.path().join(CLIENTS)).unwrap()
+        };
+        let (group, all) = (GROUP as u32, 5 * GROUP as u32 / 2);
+        let whole = written(&[all]);
+        assert_eq!(written(&[3, 3, all - 1, all]), whole);
+        assert_eq!(written(&[group, 2 * group]), written(&[2 * group]));
+        // A federation without phones has the columns, too.
+        written(&[0]);
+    }
 }

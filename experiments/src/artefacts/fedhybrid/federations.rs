@@ -120,7 +120,7 @@ fn held_now(context: &Context<'_>, text: &str, seed: u64, key: &str) -> Result<A
             return Ok(course);
         }
         let asked = Specification::parse(PLACE, text, Some(seed))?;
-        let course = Course::of(&held(&asked, None, context.cache)?, seed);
+        let course = Course::of(&held(&asked, None, context.cache, &mut |_, _| Ok(()))?, seed);
         if context.learn {
             context.kept.keep(&key, &course)?;
         }
