@@ -3,8 +3,8 @@
 
 use crate::support::{call, draws, json, stderr};
 
-/// Exceptions to the relations: the relation, words in the flags, how many times longer it may take, and the mechanism.
-const EXCEPTIONS: [(&str, &str, f64, &str); 8] = [
+/// Exceptions to the relations: the relation, a word of the flags, how many times longer it may take, and the mechanism.
+const EXCEPTIONS: [(&str, &str, f64, &str); 10] = [
     ("memory", "daf", 1.5, "fewer bits are packed and read faster: less memory is faster, and less accurate"),
     ("memory", "melon", 2.2, "gaps in a caching allocator end a larger micro-batch, and the iteration begins anew"),
     ("memory", "dga", 2.0, "parts of unlike sizes, which gaps in a caching allocator shrink further"),
@@ -18,6 +18,13 @@ const EXCEPTIONS: [(&str, &str, f64, &str); 8] = [
         1.3,
         "an operator is split evenly, as OpenMP does, and ends with the slower of unlike cores",
     ),
+    (
+        "constant",
+        "gpu.units",
+        1.06,
+        "more units split a sum in more parts: a launch more, for which a busy host is late",
+    ),
+    ("constant", "cache.l3", 1.02, "an L3 serves two cores at its full rate, and four may get more from fast DRAM"),
 ];
 const GREEDY: &str = "one tensor goes at each shortage, where others together may take less time";
 
@@ -32,7 +39,7 @@ const CPUS: [&str; 6] = [
 ];
 const NETWORKS: [&str; 3] = ["lenet5", "squeezenet1-1", "bert-small-s64"];
 const POLICIES: [&str; 8] = ["original", "sage", "dtr", "capuchin", "melon", "daf", "mincut", "gact"];
-const CONSTANTS: [&str; 5] = ["gpu.clock", "gpu.fp32_rate", "gpu.units", "gpu.l2", "dram.peak"];
+const CONSTANTS: [&str; 6] = ["gpu.clock", "gpu.fp32_rate", "gpu.units", "gpu.l2", "dram.peak", "cache.l3"];
 
 /// The time of an iteration, `None` if no plan fits, and the messages.
 fn time(line: &str) -> (Option<f64>, String) {
@@ -49,7 +56,7 @@ fn time(line: &str) -> (Option<f64>, String) {
 fn broken(relation: &str, less: &str, more: &str, times: f64) -> Option<String> {
     let (Some(before), _) = time(less) else { return None };
     let (after, said) = time(more);
-    let known = EXCEPTIONS.iter().find(|(of, word, ..)| *of == relation && less.contains(word));
+    let known = EXCEPTIONS.iter().find(|(of, word, ..)| *of == relation && more.contains(word));
     let times = known.map_or(times, |(_, _, times, _)| *times);
     let holds = after.is_some_and(|after| after <= before * times) || said.contains("int8 is not faster");
     (!holds).then(|| format!("{relation}: {before} s with {less}, but {after:?} with {more}"))
@@ -106,6 +113,9 @@ fn more_memory_works_and_is_as_fast_where_it_was_not() {
         let within = |share: &str| format!("{run} --memory-budget {share}");
         broken("memory", &within(less), &within(more), 1.01)
     });
-    let found: Vec<String> = found.collect();
+    let mut found: Vec<String> = found.collect();
+    // No cut of `mincut` worked with all the room, nor with less: 94 ms, not 17.
+    let faster = "--device jetson-agx-orin --model resnet18-cifar --batch 16 --policy mincut --memory-budget 60%";
+    found.extend(broken("constant", faster, &format!("{faster} --device-set gpu.fp32_rate=512"), 1.01));
     assert!(found.is_empty(), "{}", found.join("\n"));
 }

@@ -10,8 +10,9 @@
 //!
 //! A cut (see [`mincut`](crate::mincut)) is taken where backward begins, when most tensors are saved. It does not
 //! include the extra memory needed for recomputation, so the bytes and the size are searched starting from the cuts:
-//! every size with all the room and with less, and from the fastest on in decreasing steps. An operator that runs again
-//! reads whole tensors only: a tensor of which backward needs signs is kept as signs if no recomputation reads it.
+//! every size with all the room and with less, and from the fastest on in decreasing steps; where none works, the whole
+//! mini-batch with ever less room. An operator that runs again reads whole tensors only: a tensor of which backward
+//! needs signs is kept as signs if no recomputation reads it.
 //!
 //! The plan is made for the memory available before the first iteration, and again when that changes. If memory is
 //! shorter in the run than in the tries, the tensor with the lowest latency per byte gives way, then samples.
@@ -119,8 +120,10 @@ const LASTING: u32 = 8;
 const SPARE: u64 = 2;
 /// Weights of flash time in the objective: expensive and cheap.
 const SHARES: [f64; 2] = [0.4, 0.1];
-/// Fractions of the room for saved tensors that are tried first.
+/// Fractions of the room for saved tensors that are tried first, and those while no cut has worked: the gaps of an
+/// allocator and the workspace of operators that are computed again need the rest.
 const ROOM: [f64; 2] = [1.0, 0.8];
+const TIGHT: [f64; 4] = [0.6, 0.4, 0.2, 0.0];
 /// The fraction by which the room is then moved: the first, halved when no step is faster, down to the last.
 const STEPS: (f64, f64) = (0.2, 0.01);
 
@@ -211,6 +214,8 @@ struct Search {
     /// Micro-batch sizes that policies ended with.
     splits: BTreeSet<u64>,
     tries: u64,
+    /// Whether the last try was not faithful enough.
+    is_lossy: bool,
     operations: Operations,
     best: Option<Best>,
     /// The fastest cut.
@@ -239,6 +244,7 @@ impl Search {
             room: setting.room,
             splits: BTreeSet::new(),
             tries: 0,
+            is_lossy: false,
             operations: Operations::default(),
             best: None,
             cut: None,
@@ -273,10 +279,12 @@ impl Search {
     fn attempt(&mut self, policy: &mut dyn Policy, iterations: u32, oracle: &dyn Oracle) -> Option<Nanos> {
         self.tries += 1;
         let mut recorder = Recorder::new(policy);
+        self.is_lossy = false;
         let tried = oracle.run(&mut recorder, self.room, iterations).ok()?;
         self.operations.operators += tried.operators;
         let allowed = self.parameters.most();
-        if tried.losses.iter().zip(allowed).any(|(loss, most)| *loss > most) {
+        self.is_lossy = tried.losses.iter().zip(allowed).any(|(loss, most)| *loss > most);
+        if self.is_lossy {
             return None;
         }
         if tried.written > Bytes::ZERO && !self.parameters.flash {
@@ -308,7 +316,7 @@ impl Search {
             if self.tries >= self.parameters.tries {
                 return;
             }
-            let found = &mut self.sizes[point.size];
+            let Some(found) = self.sizes.get_mut(point.size) else { return };
             let (micro_batch, mut holds) = (found.samples, BTreeMap::new());
             for (tensor, needed, way) in found.moment.choice(point.bytes, share) {
                 let hold = way.map_or(Holding::Rematerialise, |way| self.ways.of(tensor, needed)[way]);
@@ -319,17 +327,18 @@ impl Search {
             }
             self.operations.scores += holds.len() as u64;
             let Some(then) = self.parameters.then().into_iter().nth(point.then) else { return };
-            if let Some(time) = self.attempt(&mut Held { micro_batch, holds, then }, ITERATIONS, oracle)
-                && self.cut.is_none_or(|(fastest, _)| time < fastest)
-            {
-                self.cut = Some((time, point));
+            match self.attempt(&mut Held { micro_batch, holds, then }, ITERATIONS, oracle) {
+                Some(time) if self.cut.is_none_or(|(fastest, _)| time < fastest) => self.cut = Some((time, point)),
+                // Smaller parts lose as much: batch normalisations see one at a time.
+                None if self.is_lossy => return self.sizes.truncate(point.size.max(1)),
+                _ => {}
             }
         }
     }
 
     /// Bytes for saved tensors at a size, if they could use all the room.
     fn bytes(&self, size: usize) -> u64 {
-        let Size { samples, moment } = &self.sizes[size];
+        let Some(Size { samples, moment }) = self.sizes.get(size) else { return 0 };
         let beside = moment.beside[usize::from(*samples < self.batch)] + self.beside.0;
         let left = self.room.memory.map_or(u64::MAX, |memory| memory.0.saturating_sub(beside));
         left.min(self.room.activations.map_or(u64::MAX, |saved| saved.0)).min(moment.all)
@@ -361,6 +370,12 @@ impl Search {
             for size in 0..self.sizes.len() {
                 self.attempt_cut(of(self, size, share, 0), oracle);
             }
+        }
+        for (share, then) in TIGHT.into_iter().flat_map(|share| (0..THEN).map(move |then| (share, then))) {
+            if self.cut.is_some() {
+                break;
+            }
+            self.attempt_cut(of(self, 0, share, then), oracle);
         }
         let (mut step, least) = STEPS;
         while let Some((before, point)) = self.cut.filter(|_| step > least) {
