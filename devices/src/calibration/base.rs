@@ -113,7 +113,7 @@ impl<T: Schema> Calibrated<T> {
                 numbers.push((name, value));
             } else {
                 let keys = name.split('.').map(|key| toml::Value::String(key.to_owned()).to_string());
-                // To a word, or to true or false.
+                // A word, or true or false.
                 let value = value.parse().map_or_else(|_| toml::Value::String(value.to_owned()), toml::Value::Boolean);
                 words += &format!("{} = {value}\n", keys.collect::<Vec<_>>().join("."));
             }

@@ -257,7 +257,7 @@ mod tests {
         };
         let clients = [
             client(1, 1, 30, Outcome::Completed),
-            client(1, 1, 10, Outcome::Killed),
+            client(2, 1, 10, Outcome::Killed),
             client(1, 1, 20, Outcome::TimedOut),
         ];
         let left_out = |client, why| ExclusionRow { round: 1, client, why, reason: String::new() };

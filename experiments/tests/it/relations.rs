@@ -4,7 +4,7 @@
 use crate::support::{call, draws, json, stderr};
 
 /// Exceptions to the relations: the relation, a word of the flags, how many times longer it may take, and the mechanism.
-const EXCEPTIONS: [(&str, &str, f64, &str); 10] = [
+const EXCEPTIONS: [(&str, &str, f64, &str); 9] = [
     ("memory", "daf", 1.5, "fewer bits are packed and read faster: less memory is faster, and less accurate"),
     ("memory", "melon", 2.2, "gaps in a caching allocator end a larger micro-batch, and the iteration begins anew"),
     ("memory", "dga", 2.0, "parts of unlike sizes, which gaps in a caching allocator shrink further"),
@@ -12,12 +12,6 @@ const EXCEPTIONS: [(&str, &str, f64, &str); 10] = [
     ("memory", "dgc", 1.1, GREEDY),
     ("memory", "sage", 1.1, GREEDY),
     ("memory", "fedhybrid", 1.1, GREEDY),
-    (
-        "cores",
-        "xiaomi-10",
-        1.3,
-        "an operator is split evenly, as OpenMP does, and ends with the slower of unlike cores",
-    ),
     (
         "constant",
         "gpu.units",
